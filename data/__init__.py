@@ -1,0 +1,1 @@
+"""The MNIST subset that glmbrian ships; `glmbrian.datasets.load_mnist` reads it."""

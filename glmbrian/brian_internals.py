@@ -1,0 +1,68 @@
+"""All that the package needs from Brian 2 beyond its documented interface.
+
+Each function says why; `tests/test_brian_internals.py` checks each of them on the
+Brian version at hand.
+"""
+
+from contextlib import contextmanager
+
+import brian2
+from brian2 import prefs
+from brian2.devices.cpp_standalone.device import CPPStandaloneDevice
+from brian2.devices.device import all_devices, reset_device, set_device
+
+_BRIAN_VERSION = tuple(int(part) for part in brian2.__version__.split(".")[:2])
+
+#: Before 2.6 nothing inside a generated C++ program could end a run.
+CPP_PROGRAM_CAN_STOP = _BRIAN_VERSION >= (2, 6)
+
+
+def spike_array(group):
+    """Return the variable in which a group keeps the spikes of this step.
+
+    Entries are indices of neurons, the last entry is their number.  Needed by
+    operations that look at spikes as a whole; Brian offers them per synapse only.
+    """
+    return group.variables["_spikespace"]
+
+
+def cpp_stop_run(clock_timestep):
+    """Return a C++ statement that ends the run of a generated program.
+
+    `clock_timestep` is the C++ name of the clock's time step array.  Brian 2.6
+    introduced a flag for this.  The clock of 2.5 ends the run once its time step
+    has passed the end; this leaves a meaningless time behind, so it serves only
+    programs with a single run.
+    """
+    if CPP_PROGRAM_CAN_STOP:
+        return "Network::_globally_stopped = true;"
+    return f"brian::{clock_timestep}[0] = INT64_MAX / 2;"
+
+
+@contextmanager
+def private_standalone_device():
+    """Make a fresh C++ standalone device active, and the former one afterwards.
+
+    ``set_device("cpp_standalone")`` would switch to the one instance that the user
+    may be in the middle of describing a network for.
+    """
+    name = "_glmbrian_cpp_standalone"
+    device = CPPStandaloneDevice()
+    all_devices[name] = device
+    set_device(name, build_on_run=False)
+    try:
+        yield device
+    finally:
+        reset_device()
+        del all_devices[name]
+
+
+def compiler_setting():
+    """Return the C++ compiler preferences, on which a compiled program depends."""
+    return {
+        "compiler": prefs.codegen.cpp.compiler,
+        "flags": prefs.codegen.cpp.extra_compile_args,
+        "flags_gcc": prefs.codegen.cpp.extra_compile_args_gcc,
+        "defines": prefs.codegen.cpp.define_macros,
+        "link": prefs.codegen.cpp.extra_link_args,
+    }

@@ -1,0 +1,402 @@
+"""Reading IDX files, and the MNIST digits that ship with the package.
+
+`load_mnist` gives training and test images of chosen digits; `load_idx` reads
+any one IDX file, the format MNIST is published in.
+"""
+
+import gzip
+import math
+import operator
+import os
+import zlib
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["MNIST", "load_idx", "load_mnist"]
+
+# The element types of the IDX format; its numbers are big-endian.
+_IDX_DTYPES = {
+    0x08: np.dtype("u1"),
+    0x09: np.dtype("i1"),
+    0x0B: np.dtype(">i2"),
+    0x0C: np.dtype(">i4"),
+    0x0D: np.dtype(">f4"),
+    0x0E: np.dtype(">f8"),
+}
+# The format allows 255 dimensions, NumPy 1 allows 32.
+_MAX_NDIM = 32
+_IDX_MAGIC = (
+    "an IDX file, unpacked, begins with the bytes 00 00, then an element type ("
+    + ", ".join(f"{code:02x} {dtype.name}" for code, dtype in _IDX_DTYPES.items())
+    + f"), then the number of dimensions (01 to {_MAX_NDIM:02x})"
+)
+_CHUNK = 1 << 20
+
+_SIDE = 28  # MNIST images are 28 x 28 pixels
+# What a folder's test files may be called: our subset's name, and the original.
+_TEST_NAMES = ("test", "t10k")
+
+
+class MNIST(NamedTuple):
+    """Training and test images of handwritten digits, as `load_mnist` returns them.
+
+    Attributes
+    ----------
+    X_train : ndarray of uint8, shape (n_train * n_classes, 784)
+        Training images, one a row: the 28 x 28 pixels row by row, 0 for
+        background to 255 for ink.
+    y_train : ndarray of int64, shape (n_train * n_classes,)
+        The digit that each training image shows.
+    X_test : ndarray of uint8, shape (n_test * n_classes, 784)
+        Test images, laid out as `X_train`.
+    y_test : ndarray of int64, shape (n_test * n_classes,)
+        The digit that each test image shows.
+    """
+
+    X_train: np.ndarray
+    y_train: np.ndarray
+    X_test: np.ndarray
+    y_test: np.ndarray
+
+
+def load_idx(path):
+    """Read an IDX file into an array.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The file, plain or gzip-compressed. Which of the two is told from its
+        content, not from its name.
+
+    Returns
+    -------
+    ndarray
+        A new writable C-contiguous array with the shape that the file's header
+        gives and its element type (uint8, int8, int16, int32, float32 or
+        float64) in the machine's own byte order.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If `path` is a folder, is not an IDX file, is damaged gzip data, has a
+        dimension of size 0 or more than 32 dimensions, or holds fewer or more
+        bytes than its header calls for.
+    TypeError
+        If `path` is not a path.
+
+    Notes
+    -----
+    A header that claims more data than the file has costs no more memory than
+    the data that is there.
+
+    Examples
+    --------
+    A file of two 16-bit numbers, 1 and -1:
+
+    >>> import os, tempfile
+    >>> from glmbrian.datasets import load_idx
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "numbers-idx1-short")
+    ...     with open(path, "wb") as file:
+    ...         _ = file.write(bytes.fromhex("00000b01 00000002 0001ffff"))
+    ...     load_idx(path).tolist()
+    [1, -1]
+    """
+    return _read_idx(_as_path(path, "path"))
+
+
+def load_mnist(classes=(5, 7), n_train=1000, n_test=1000, data_dir=None):
+    """Load training and test images of some of the MNIST digits.
+
+    Parameters
+    ----------
+    classes : iterable of int, or "all"
+        The digits to load: distinct integers from 0 to 9. Their order is the
+        order in which the images alternate. "all" is the same as ``range(10)``.
+    n_train, n_test : int
+        How many training and test images to load of each digit: the first so
+        many in the order of the files. 0 to 1000 for the data that ships with
+        glmbrian; 0 to as many as there are for `data_dir`.
+    data_dir : str or os.PathLike, optional
+        A folder to read instead of the data that ships with glmbrian. It must
+        hold four IDX files, each either gzip-compressed with ``.gz`` at the end
+        of its name or plain without (where both are there, the plain one is
+        read): ``train-images-idx3-ubyte``, ``train-labels-idx1-ubyte``, and
+        ``t10k-images-idx3-ubyte`` and ``t10k-labels-idx1-ubyte`` as in the
+        original MNIST, or the latter two with ``test`` in place of ``t10k``.
+
+    Returns
+    -------
+    MNIST
+        The named tuple ``(X_train, y_train, X_test, y_test)``. Each ``X`` is a
+        C-contiguous uint8 array of shape (n * n_classes, 784), and each ``y``
+        the int64 array of shape (n * n_classes,) of the digits shown. The
+        classes alternate (5, 7, 5, 7, ...), so that the first ``k * n_classes``
+        images have ``k`` of each.
+
+    Raises
+    ------
+    ValueError
+        If `classes` is empty, repeats a digit or has one outside 0 to 9, if
+        `n_train` or `n_test` is negative or more than there are images of a
+        digit, or if the files of `data_dir` are damaged or do not fit together.
+    TypeError
+        If an argument is of the wrong type.
+    FileNotFoundError
+        If `data_dir` or one of its files is missing.
+
+    Examples
+    --------
+    >>> from glmbrian.datasets import load_mnist
+    >>> data = load_mnist(classes=(5, 7), n_train=3, n_test=2)
+    >>> data.X_train.shape, data.X_test.shape
+    ((6, 784), (4, 784))
+    >>> data.y_train.tolist()
+    [5, 7, 5, 7, 5, 7]
+
+    All of it, as four arrays:
+
+    >>> X_train, y_train, X_test, y_test = load_mnist("all")
+    >>> X_train.shape, X_test.shape
+    ((10000, 784), (10000, 784))
+    """
+    classes = _check_classes(classes)
+    n_train = _check_count(n_train, "n_train")
+    n_test = _check_count(n_test, "n_test")
+    folder = _shipped_data() if data_dir is None else _as_path(data_dir, "data_dir")
+    if not folder.is_dir():
+        raise FileNotFoundError(f"data_dir '{folder}' is not a folder")
+    test_name = _find_test_name(folder)
+    return MNIST(
+        *_select(folder, "train", classes, n_train, "n_train"),
+        *_select(folder, test_name, classes, n_test, "n_test"),
+    )
+
+
+def _as_path(value, name):
+    if not isinstance(value, (str, os.PathLike)):
+        raise TypeError(
+            f"{name} must be a path (str or os.PathLike), "
+            f"not {type(value).__name__}: {value!r}"
+        )
+    return Path(value)
+
+
+def _read_idx(file):
+    """`load_idx` of a Path, or of a file inside an installed package."""
+    if file.is_dir():
+        raise ValueError(f"path '{file}' is a folder, not an IDX file")
+    try:
+        raw = file.open("rb")
+    except FileNotFoundError:
+        raise FileNotFoundError(f"path '{file}': there is no such file") from None
+    with raw:
+        is_gzip = raw.read(2) == b"\x1f\x8b"
+        raw.seek(0)
+        if not is_gzip:
+            return _parse_idx(raw, f"path '{file}'", "bytes")
+        try:
+            with gzip.GzipFile(fileobj=raw) as stream:
+                return _parse_idx(stream, f"path '{file}'", "bytes once unpacked")
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise ValueError(
+                f"path '{file}' is damaged or incomplete gzip data ({error}); "
+                "an IDX file may be plain or whole gzip data"
+            ) from None
+
+
+def _parse_idx(stream, name, unit):
+    magic = stream.read(4)
+    if (
+        len(magic) < 4
+        or magic[:2] != b"\0\0"
+        or magic[2] not in _IDX_DTYPES
+        or not 1 <= magic[3] <= _MAX_NDIM
+    ):
+        begins = f"begins with the bytes {magic.hex(' ')}" if magic else "is empty"
+        raise ValueError(f"{name} is not an IDX file: it {begins}; {_IDX_MAGIC}")
+    dtype, ndim = _IDX_DTYPES[magic[2]], magic[3]
+
+    sizes = stream.read(4 * ndim)
+    if len(sizes) < 4 * ndim:
+        raise ValueError(
+            f"{name} is cut short: a header of {ndim} dimension(s) has "
+            f"{4 + 4 * ndim} bytes, but the file has {4 + len(sizes)} {unit}"
+        )
+    shape = tuple(np.frombuffer(sizes, ">u4").tolist())
+    header = f"{dtype.name}, {' x '.join(map(str, shape))}"
+    if 0 in shape:
+        raise ValueError(
+            f"{name} has a dimension of size 0 ({header}); each must be at least 1"
+        )
+
+    # Piece by piece, because reading all at once would first allocate all that
+    # the header claims; and to the very end, which also checks gzip's checksum.
+    n_bytes = dtype.itemsize * math.prod(shape)
+    data = bytearray()
+    n_extra = 0
+    while chunk := stream.read(_CHUNK):
+        wanted = n_bytes - len(data)
+        data += chunk[:wanted]
+        n_extra += max(len(chunk) - wanted, 0)
+    n_found = len(data) + n_extra
+    if n_found != n_bytes:
+        fault = "is cut short" if n_found < n_bytes else "goes on after its data"
+        start = 4 + 4 * ndim
+        raise ValueError(
+            f"{name} {fault}: its header ({header}) calls for {start + n_bytes} "
+            f"bytes in all, but the file has {start + n_found} {unit}"
+        )
+    native = dtype.newbyteorder("=")
+    return np.frombuffer(data, dtype).astype(native, copy=False).reshape(shape)
+
+
+def _check_classes(classes):
+    allowed = 'distinct integers from 0 to 9, such as (5, 7), or "all"'
+    if isinstance(classes, (str, bytes)):
+        if classes == "all":
+            return tuple(range(10))
+        raise ValueError(f"classes must be {allowed}, not {classes!r}")
+    try:
+        items = iter(classes)
+    except TypeError:
+        raise TypeError(f"classes must be {allowed}, not {classes!r}") from None
+    digits = []
+    for item in items:
+        digit = _as_int(item)
+        if digit is None:
+            raise TypeError(
+                f"classes must be {allowed}, but it has {item!r} "
+                f"({type(item).__name__})"
+            )
+        if not 0 <= digit <= 9:
+            raise ValueError(f"classes must be {allowed}, but it has {digit}")
+        if digit in digits:
+            raise ValueError(f"classes must be {allowed}, but it has {digit} twice")
+        digits.append(digit)
+    if not digits:
+        raise ValueError(f"classes must be {allowed}, but it is empty")
+    return tuple(digits)
+
+
+def _check_count(value, name):
+    count = _as_int(value)
+    if count is None:
+        raise TypeError(
+            f"{name} must be an integer, 0 or more, "
+            f"not {value!r} ({type(value).__name__})"
+        )
+    if count < 0:
+        raise ValueError(f"{name} must be an integer, 0 or more, not {count}")
+    return count
+
+
+def _as_int(value):
+    """The int that `value` (a Python or NumPy integer) is, or None."""
+    # NumPy 1 still takes its own booleans for integers.
+    if isinstance(value, (bool, np.bool_)):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
+
+
+def _shipped_data():
+    # Imported here, because it takes as long to import as the rest of the module.
+    from importlib import resources
+
+    # An installed package has the data as glmbrian.data. A checkout has it
+    # beside the package; looked at last, as a folder of that name beside an
+    # installed package is somebody else's.
+    try:
+        folder = resources.files("glmbrian.data")
+    except ModuleNotFoundError:
+        folder = Path(__file__).resolve().parent.parent / "data"
+    if not (folder / "train-images-idx3-ubyte.gz").is_file():
+        raise FileNotFoundError(
+            f"the MNIST data that ships with glmbrian is not in '{folder}': "
+            "reinstall glmbrian, or pass a folder with the MNIST files as data_dir"
+        )
+    return folder
+
+
+def _find(folder, stem):
+    """The file of this name in the folder, plain or .gz, or None."""
+    for name in (stem, stem + ".gz"):
+        if (folder / name).is_file():
+            return folder / name
+    return None
+
+
+def _find_test_name(folder):
+    found = [name for name in _TEST_NAMES if _find(folder, f"{name}-images-idx3-ubyte")]
+    # Both would mean that two data sets are mixed up there, so that training
+    # images of the one may be test images of the other.
+    if len(found) == 2:
+        raise ValueError(
+            f"data_dir '{folder}' has both test-images-idx3-ubyte and "
+            "t10k-images-idx3-ubyte: keep the files of one data set only"
+        )
+    if not found:
+        raise FileNotFoundError(
+            f"data_dir '{folder}' has no test images: it must have a file "
+            "t10k-images-idx3-ubyte or test-images-idx3-ubyte, plain or .gz"
+        )
+    return found[0]
+
+
+def _select(folder, split, classes, n, argument):
+    """The first `n` images of each class and their labels, the classes alternating."""
+    images, labels, images_file = _read_split(folder, split)
+    places = [np.flatnonzero(labels == digit) for digit in classes]
+    for digit, there in zip(classes, places):
+        if n > len(there):
+            raise ValueError(
+                f"{argument} must be 0 to {min(map(len, places))} for these classes, "
+                f"not {n}: '{images_file}' has {len(there)} images of the digit {digit}"
+            )
+    chosen = np.stack([there[:n] for there in places], axis=1).ravel()
+    X = images.reshape(len(images), _SIDE * _SIDE)[chosen]
+    return X, labels[chosen].astype(np.int64)
+
+
+def _read_split(folder, split):
+    """All images and labels of one split ("train", ...), checked, and their file."""
+    files = []
+    for stem in (f"{split}-images-idx3-ubyte", f"{split}-labels-idx1-ubyte"):
+        file = _find(folder, stem)
+        if file is None:
+            raise FileNotFoundError(
+                f"data_dir '{folder}' must have a file {stem} or {stem}.gz"
+            )
+        files.append(file)
+    images_file, labels_file = files
+    images, labels = map(_read_idx, files)
+
+    if images.dtype != np.uint8 or images.shape[1:] != (_SIDE, _SIDE):
+        raise ValueError(
+            f"'{images_file}' does not hold MNIST images: it must be uint8 of shape "
+            f"(n, {_SIDE}, {_SIDE}), but is {images.dtype} of shape {images.shape}"
+        )
+    if labels.dtype != np.uint8 or labels.ndim != 1:
+        raise ValueError(
+            f"'{labels_file}' does not hold MNIST labels: it must be uint8 of shape "
+            f"(n,), but is {labels.dtype} of shape {labels.shape}"
+        )
+    if len(images) != len(labels):
+        raise ValueError(
+            f"'{images_file}' has {len(images)} images, but '{labels_file}' has "
+            f"{len(labels)} labels: there must be one label for each image"
+        )
+    if labels.max() > 9:
+        first = int(np.argmax(labels > 9))
+        raise ValueError(
+            f"'{labels_file}' must hold digits from 0 to 9, but its label {first} "
+            f"(counted from 0) is {labels[first]}"
+        )
+    return images, labels, images_file

@@ -1,0 +1,69 @@
+"""Decisions from observed output spikes: rate and first-to-spike decoding."""
+
+import numpy as np
+
+from .randomness import hashes
+
+#: What decides between outputs that are level, and if no output spiked at all.
+ON_TIE = ("potential", "random")
+ON_SILENCE = ("potential", "random", "reject")
+
+#: Index that stands for "no decision".
+REJECTED = -1
+
+
+def decide(outcome, decoding, on_tie, on_silence, key):
+    """Return the index of the output that each presentation decides for.
+
+    Parameters
+    ----------
+    outcome : glmbrian.model.Outcome
+    decoding : {"rate", "first-to-spike"}
+        The output with the most spikes, or the one that spikes first.
+    on_tie : {"potential", "random"}
+        Among outputs with equally many spikes, or that spike first in the same
+        step: the one with the highest membrane potential (summed over the
+        presentation for "rate", in that step for "first-to-spike"), or any.
+    on_silence : {"potential", "random", "reject"}
+        If no output spikes: the one with the highest potential summed over the
+        presentation, any, or none (`REJECTED`).
+    key : int
+        Key of the random choices.
+
+    Returns
+    -------
+    ndarray of int, shape (n,)
+    """
+    counts = outcome.counts
+    n, n_outputs = counts.shape
+    random = hashes(key, np.arange(n)[:, np.newaxis], 0, np.arange(n_outputs)) >> np.uint64(11)
+    random = random.astype(float)
+    potential = outcome.potential_sum if decoding == "rate" else outcome.potential_last
+    preference = potential if on_tie == "potential" else random
+    best = counts == counts.max(axis=1, keepdims=True) if decoding == "rate" else counts > 0
+    decision = np.argmax(np.where(best, preference, -np.inf), axis=1)
+    silent = counts.sum(axis=1) == 0
+    if on_silence == "reject":
+        decision[silent] = REJECTED
+    else:
+        preference = outcome.potential_sum if on_silence == "potential" else random
+        decision[silent] = np.argmax(preference[silent], axis=1)
+    return decision
+
+
+def measures(outcome):
+    """Return what decisions cost, averaged over presentations.
+
+    Returns
+    -------
+    dict
+        ``mean_decision_step`` (from 1), ``silent_fraction``, and
+        ``operations_per_class``: input spikes integrated up to the decision plus
+        the neuron's own, the paper's t (N_X s_x + s_y).
+    """
+    own_spikes = outcome.counts.mean(axis=1)
+    return {
+        "mean_decision_step": float(outcome.steps.mean()),
+        "silent_fraction": float((outcome.counts.sum(axis=1) == 0).mean()),
+        "operations_per_class": float((outcome.input_spikes + own_spikes).mean()),
+    }

@@ -1,0 +1,25 @@
+"""Where a classifier is simulated: one module a device, all with one interface.
+
+Each module offers
+
+- ``train(network, parameters, inputs, labels, training, progress)``, which returns
+  ``(parameters, history, timing)``: what was learned, the mean log-likelihood of
+  each epoch, and a `glmbrian.model.Timing`;
+- ``test(network, parameters, inputs, testing, progress)``, which returns
+  ``(outcome, timing)``.
+
+`progress` is called with the number of presentations done so far.
+"""
+
+from importlib import import_module
+
+from ..validation import choice
+
+_MODULES = {"runtime": "runtime", "cpp_standalone": "cpp_standalone"}
+
+DEVICES = tuple(_MODULES)
+
+
+def get_device(name):
+    """Return the module of the device of that name."""
+    return import_module(f".{_MODULES[choice(name, 'device', DEVICES)]}", __name__)

@@ -1,0 +1,268 @@
+"""The runtime device: Brian simulates step by step, called from Python.
+
+Runs on Brian's NumPy and Cython targets, whichever ``prefs.codegen.target`` says.
+The operations between time steps are plain Python; `native/presentations.hpp` is
+their counterpart in compiled programs.
+"""
+
+import time
+from contextlib import contextmanager
+
+import numpy as np
+from brian2 import Clock, ms
+from brian2 import Network as BrianNetwork
+from brian2 import NetworkOperation
+from brian2.devices.device import RuntimeDevice, get_device, reset_device, set_device
+
+from ..encoding import RateEncoder
+from ..learning import (
+    feedback_gradient,
+    first_to_spike_gradient,
+    rate_gradient,
+    weight_gradient,
+)
+from ..model import Outcome, Timing, Trace
+from ..neurons import GLMNeurons
+from ..randomness import DRAW_LEVELS, shuffled, split_key
+from ..synapses import GLMSynapses
+
+
+def train(network, parameters, inputs, labels, training, progress):
+    """See `glmbrian.devices`."""
+    simulation = _Training(network, parameters, inputs, labels, training, progress)
+    timing = simulation.run(training.n_epochs * len(inputs))
+    return simulation.parameters, np.array(simulation.history), timing
+
+
+def test(network, parameters, inputs, testing, progress):
+    """See `glmbrian.devices`."""
+    simulation = _Testing(network, parameters, inputs, testing, progress)
+    timing = simulation.run(len(inputs))
+    return Outcome.from_rows(simulation.rows, network.n_outputs), timing
+
+
+def record(network, parameters, inputs, testing):
+    """Test as `test` does, and return a `glmbrian.model.Trace` a presentation."""
+    simulation = _Recording(network, parameters, inputs, testing, lambda done: None)
+    simulation.run(len(inputs))
+    return simulation.traces
+
+
+@contextmanager
+def _runtime_device():
+    """Simulate at once, even if the user is describing a standalone network."""
+    if isinstance(get_device(), RuntimeDevice):
+        yield
+    else:
+        set_device("runtime")
+        try:
+            yield
+        finally:
+            reset_device()
+
+
+class _Simulation:
+    """A network, and what happens between its time steps."""
+
+    def __init__(self, network, parameters, inputs, input_key, progress):
+        self.network = network
+        self.parameters = parameters.copy()
+        self.inputs = inputs
+        self.input_key = input_key
+        self.progress = progress
+        self.step = 0
+        self.n_done = 0
+        self.n_steps_run = 0
+
+    def run(self, n_presentations):
+        """Simulate `n_presentations` and return the `Timing`."""
+        self.n_presentations = n_presentations
+        self.started = None
+        created = time.perf_counter()
+        with _runtime_device():
+            self._create()
+            # An upper bound: `end_step` stops the run after the last presentation.
+            self.brian.run(n_presentations * self.network.n_steps * self.clock.dt, namespace={})
+        ended = time.perf_counter()
+        return Timing(
+            self.started - created, ended - self.started, n_presentations, self.n_steps_run
+        )
+
+    def _create(self):
+        network = self.network
+        self.clock = Clock(dt=1 * ms)
+        self.encoder = RateEncoder(np.zeros(network.n_inputs, dtype=np.uint8), clock=self.clock)
+        self.encoder.key_low, self.encoder.key_high = split_key(self.input_key)
+        self.neurons = GLMNeurons(
+            network.n_outputs,
+            network.basis,
+            feedback=network.feedback_basis,
+            activation=network.activation,
+            clock=self.clock,
+        )
+        self.synapses = GLMSynapses(self.encoder, self.neurons)
+        self.load_parameters()
+        self.brian = BrianNetwork(
+            self.encoder,
+            self.neurons,
+            self.synapses,
+            NetworkOperation(self.begin_step, clock=self.clock, when="start"),
+            NetworkOperation(self.end_step, clock=self.clock, when="end"),
+        )
+
+    def load_parameters(self):
+        self.synapses.w = self.parameters.weights
+        self.neurons.bias = self.parameters.bias
+        if self.network.feedback_basis is not None:
+            self.neurons.feedback_weights = self.parameters.feedback
+
+    def begin_step(self):
+        if self.started is None:
+            self.started = time.perf_counter()
+        if self.step == 0:
+            self.begin_presentation()
+        if self.inputs.kind == "trains":
+            train = self.inputs.data[self.item][self.step]
+            # the highest level is above every draw
+            self.encoder.level = DRAW_LEVELS * train.astype(int)
+
+    def begin_presentation(self):
+        self.item, presentation = self.next_item()
+        if self.inputs.kind != "trains":
+            self.encoder.level = self.inputs.levels(self.item).astype(int)
+        timestep = self.clock.variables["timestep"].get_value().item()
+        for group in (self.encoder, self.neurons):
+            group.presentation = presentation
+            group.first_step = timestep
+        self.neurons.clear()
+        shape = (self.network.n_steps, self.network.n_outputs)
+        self.potentials = np.zeros(shape)
+        self.spikes = np.zeros((self.network.n_steps, self.network.n_inputs), dtype=np.uint8)
+        self.outputs = np.zeros(shape, dtype=np.uint8)
+
+    def end_step(self):
+        self.potentials[self.step] = self.neurons.u_[:]
+        self.spikes[self.step, self.encoder.spikes] = 1
+        self.outputs[self.step, self.neurons.spikes] = 1
+        self.step += 1
+        self.n_steps_run += 1
+        if self.step == self.network.n_steps or self.is_decided():
+            self.end_presentation()
+            self.step = 0
+            self.n_done += 1
+            self.progress(self.n_done)
+            if self.n_done == self.n_presentations:
+                self.brian.stop()
+
+    def is_decided(self):
+        return False
+
+
+class _Training(_Simulation):
+    def __init__(self, network, parameters, inputs, labels, training, progress):
+        super().__init__(network, parameters, inputs, training.input_key, progress)
+        self.labels = labels
+        self.training = training
+        self.history = []
+        self.epoch_log_likelihood = 0.0
+        self.batch = []
+
+    def next_item(self):
+        presentation = self.training.first_presentation + self.n_done
+        n = len(self.inputs)
+        if self.n_done % n == 0:
+            self.order = shuffled(self.training.order_key, presentation // n, n)
+        return self.order[self.n_done % n], presentation
+
+    def begin_step(self):
+        super().begin_step()
+        self.neurons.clamp = np.where(self.targets[self.step], 1, -1)
+
+    def begin_presentation(self):
+        super().begin_presentation()
+        self.targets = np.zeros(self.potentials.shape, dtype=np.uint8)
+        if self.training.decoding == "rate":
+            self.targets[:, self.labels[self.item]] = self.training.desired
+
+    def end_presentation(self):
+        """Add the gradient of this presentation to the batch; maybe apply it."""
+        network, label = self.network, self.labels[self.item]
+        if self.training.decoding == "rate":
+            log_likelihood, grad_u = rate_gradient(
+                self.potentials, self.targets, network.activation
+            )
+        else:
+            log_likelihood, grad_u = first_to_spike_gradient(
+                self.potentials, label, network.activation
+            )
+        self.batch.append(
+            (
+                weight_gradient(self.spikes, grad_u, network.basis.matrix),
+                self._feedback_gradient(grad_u),
+                grad_u.sum(axis=0),
+            )
+        )
+        self.epoch_log_likelihood += log_likelihood
+        epoch_is_over = (self.n_done + 1) % len(self.inputs) == 0
+        if len(self.batch) == self.training.batch_size or epoch_is_over:
+            self.apply()
+        if epoch_is_over:
+            self.history.append(self.epoch_log_likelihood / len(self.inputs))
+            self.epoch_log_likelihood = 0.0
+
+    def _feedback_gradient(self, grad_u):
+        if self.network.feedback_basis is None:
+            return 0.0
+        return feedback_gradient(self.targets, grad_u, self.network.feedback_basis.matrix)
+
+    def apply(self):
+        rate = self.training.learning_rate / len(self.batch)
+        for weights, feedback, bias in self.batch:
+            self.parameters.weights += rate * weights
+            self.parameters.feedback += rate * feedback
+            self.parameters.bias += rate * bias
+        self.batch = []
+        self.load_parameters()
+
+
+class _Testing(_Simulation):
+    def __init__(self, network, parameters, inputs, testing, progress):
+        super().__init__(network, parameters, inputs, testing.input_key, progress)
+        self.testing = testing
+        self.rows = []
+
+    def _create(self):
+        super()._create()
+        self.neurons.key_low, self.neurons.key_high = split_key(self.testing.output_key)
+
+    def next_item(self):
+        return self.n_done, self.n_done
+
+    def is_decided(self):
+        return self.testing.decoding == "first-to-spike" and self.outputs.any()
+
+    def end_presentation(self):
+        observed = self.potentials[: self.step]
+        self.rows.append(
+            np.concatenate(
+                [
+                    [self.step, self.spikes.sum()],
+                    self.outputs.sum(axis=0),
+                    observed.sum(axis=0),
+                    observed[-1],
+                ]
+            )
+        )
+
+
+class _Recording(_Testing):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.traces = []
+
+    def end_presentation(self):
+        self.traces.append(
+            Trace(
+                self.spikes[: self.step], self.outputs[: self.step], self.potentials[: self.step]
+            )
+        )

@@ -1,0 +1,182 @@
+"""Rate encoding: intensities become Bernoulli spike trains.
+
+Probabilities are held as integer *levels* from 0 to 65536 and compared with 16-bit
+draws, so that the comparison, and hence every spike, is the same on every device.
+"""
+
+import numpy as np
+from brian2 import NeuronGroup, TimedArray, defaultclock
+
+from .randomness import DRAW_LEVELS, derive_keys, draws16, glm_draw16, split_key
+from .validation import integer
+
+_INPUT_DRAWS = 0
+
+#: The level of each 8-bit intensity: probability intensity / 510.
+LEVEL_OF_BYTE = np.rint(np.arange(256) * (DRAW_LEVELS / 510)).astype(np.uint16)
+
+
+def check_intensities(intensities, name):
+    """Return `intensities` as uint8 (0..255) or as float64 (0..1) after checks."""
+    array = np.asarray(intensities)
+    allowed = "integers from 0 to 255 (uint8) or real numbers from 0 to 1"
+    if array.dtype == np.uint8:
+        return array
+    if array.dtype.kind in "iu":
+        top, kind = 255, np.uint8
+    elif array.dtype.kind in "fb":
+        top, kind = 1, np.float64
+    else:
+        raise TypeError(f"{name} must hold {allowed}, got dtype {array.dtype}")
+    if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
+        raise ValueError(f"{name} must hold {allowed}, but holds NaN or infinity")
+    if array.size and (array.min() < 0 or array.max() > top):
+        raise ValueError(
+            f"{name} must hold {allowed}, got dtype {array.dtype} with values from "
+            f"{array.min()} to {array.max()}"
+        )
+    return array.astype(kind)
+
+
+def levels(intensities):
+    """Return the spike-probability levels of checked intensities, as uint16.
+
+    8-bit intensities spike with probability intensity / 510, real ones with
+    intensity / 2.
+    """
+    if intensities.dtype == np.uint8:
+        return LEVEL_OF_BYTE[intensities]
+    return np.rint(intensities * (DRAW_LEVELS // 2)).astype(np.uint16)
+
+
+def rate_encode(levels, key, presentations, n_steps):
+    """Return the spike trains that `RateEncoder` emits under `key`, in NumPy.
+
+    Parameters
+    ----------
+    levels : ndarray of int, shape (n, n_inputs)
+    key : int
+        See `glmbrian.randomness.derive_keys`.
+    presentations : array_like of int, shape (n,)
+        Number of each presentation, which the draws depend on.
+    n_steps : int
+
+    Returns
+    -------
+    ndarray of uint8, shape (n, n_steps, n_inputs)
+    """
+    presentations = np.asarray(presentations)[:, np.newaxis, np.newaxis]
+    steps = np.arange(n_steps)[:, np.newaxis]
+    draws = draws16(key, presentations, steps, np.arange(levels.shape[-1]))
+    return (draws < levels[:, np.newaxis, :]).astype(np.uint8)
+
+
+class RateEncoder(NeuronGroup):
+    """Inputs that spike independently, with probabilities given by an image.
+
+    Parameters
+    ----------
+    intensities : array_like, shape (n_inputs,) or (n_images, n_inputs)
+        Integers from 0 to 255 spike with probability intensity / 510 in each
+        step, real numbers from 0 to 1 with probability intensity / 2.
+        (Probabilities are rounded to multiples of 2**-16.)
+    n_steps : int, optional
+        Steps for which each image is presented, one after the other; the last
+        one stays.  Needed if there are several images.
+    random_state : None, int, RandomState or Generator
+        Fixes the spikes drawn, on every device and target alike.  ``None`` takes
+        a state from NumPy's global generator, which `brian2.seed` sets.
+    dt, clock, order, name
+        As for `brian2.NeuronGroup`.
+
+    Attributes
+    ----------
+    intensity
+        Write only: sets the present image, shape (n_inputs,).
+
+    Raises
+    ------
+    TypeError, ValueError
+        If intensities are out of range or not finite, or the shape is wrong.
+
+    Examples
+    --------
+    >>> import numpy as np, glmbrian as glm
+    >>> from brian2 import Network, SpikeMonitor, ms
+    >>> encoder = glm.RateEncoder(np.array([0, 255], dtype=np.uint8), dt=1 * ms, random_state=1)
+    >>> monitor = SpikeMonitor(encoder)
+    >>> Network(encoder, monitor).run(1000 * ms)
+    >>> [bool(abs(count - expected) < 50) for count, expected in zip(monitor.count, (0, 500))]
+    [True, True]
+    """
+
+    def __init__(
+        self,
+        intensities,
+        n_steps=None,
+        random_state=None,
+        dt=None,
+        clock=None,
+        order=0,
+        name="rateencoder*",
+    ):
+        images = check_intensities(intensities, "intensities")
+        if images.ndim not in (1, 2) or 0 in images.shape:
+            raise ValueError(
+                "intensities must have the shape (n_inputs,) or (n_images, n_inputs), "
+                f"none of them 0, got {images.shape}"
+            )
+        images = np.atleast_2d(images)
+        if n_steps is not None:
+            n_steps = integer(n_steps, "n_steps")
+        elif len(images) > 1:
+            raise ValueError("n_steps (steps an image) must be given with several images")
+        super().__init__(
+            images.shape[1],
+            """
+            level : integer
+            key_low : integer (shared)
+            key_high : integer (shared)
+            presentation : integer (shared)
+            first_step : integer (shared)
+            """,
+            threshold="glm_draw16(key_low, key_high, presentation, "
+            "t_in_timesteps - first_step, input_index) < level",
+            reset="",
+            namespace={"glm_draw16": glm_draw16},
+            dt=dt,
+            clock=clock,
+            order=order,
+            name=name,
+        )
+        # An alias, since Brian would warn of every `i` in the user's notebook.
+        self.variables.add_reference("input_index", self, "i")
+        self.key_low, self.key_high = split_key(derive_keys(random_state, _INPUT_DRAWS)[0])
+        image_levels = levels(images).astype(float)
+        if len(images) == 1:
+            self.level = image_levels[0].astype(int)
+        else:
+            step = self.clock.dt if dt is not None or clock is not None else defaultclock.dt
+            self.namespace["image_levels"] = TimedArray(image_levels, dt=n_steps * step)
+            self.presentation = -1
+            self.run_regularly(
+                """
+                presentation = presentation + 1
+                first_step = t_in_timesteps
+                level = int(image_levels(t, input_index))
+                """,
+                dt=n_steps * step,
+                when="start",
+                name=f"{self.name}_next_image",
+            )
+
+    @property
+    def intensity(self):
+        raise AttributeError("intensity can only be set; `level` holds 65536 times the probability")
+
+    @intensity.setter
+    def intensity(self, image):
+        image = check_intensities(image, "intensity")
+        if image.shape != (len(self),):
+            raise ValueError(f"intensity must have the shape ({len(self)},), got {image.shape}")
+        self.level = levels(image).astype(int)

@@ -1,0 +1,541 @@
+"""The classifier: a two-layer network of GLM neurons with scikit-learn's interface."""
+
+import json
+import os
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
+from tqdm.auto import tqdm
+
+from ._version import __version__
+from .activations import Activation, get_activation
+from .bases import Basis, CustomBasis, RaisedCosineBasis, as_basis
+from .decoding import ON_SILENCE, ON_TIE, REJECTED, decide, measures
+from .devices import DEVICES, get_device
+from .encoding import check_intensities, levels
+from .learning import desired_train
+from .model import Inputs, Network, Parameters, Testing, Training
+from .randomness import derive_keys
+from .validation import binary_array, choice, integer, real
+
+DECODINGS = ("first-to-spike", "rate")
+
+#: The paper's choices, for ``GLMClassifier(**PAPER_SETTINGS)``.  From this start
+#: and at this rate some seeds end in a bad optimum (see docs/design.md).
+PAPER_SETTINGS = {
+    "learning_rate": 1e-3,
+    "n_epochs": 200,
+    "batch_size": 1,
+    "weight_scale": 1.0,
+    "bias_init": "uniform",
+}
+
+#: Independent streams of random numbers that one `random_state` gives.
+_TRAIN_INPUTS, _ORDER, _START, _TEST_INPUTS, _TEST_OUTPUTS, _CHOICES = range(10, 16)
+
+
+class GLMClassifier(ClassifierMixin, BaseEstimator):
+    """Spiking classifier trained by maximum likelihood, one output neuron a class.
+
+    Inputs are rate encoded (see `RateEncoder`) for `n_steps` steps and drive
+    `GLMNeurons`.  First-to-spike training maximises the probability that the
+    right neuron spikes first (eq. first_spk_method_2); rate training that of a
+    desired train, one spike every `target_period` steps at the right neuron and
+    none elsewhere (eq. LL_conv).
+
+    Parameters
+    ----------
+    decoding : {"first-to-spike", "rate"}
+        Which training rule, and which decision.
+    n_steps : int
+        Steps of a presentation (the paper's T).
+    n_basis : int
+        Functions of the raised-cosine basis (K).
+    window : int, optional
+        Lags of the kernels; by default the larger of `n_steps` and `n_basis`.
+    learning_rate : float
+    n_epochs : int
+    batch_size : int
+        An update is `learning_rate` times the mean gradient of a batch.
+    weight_scale : float
+        Weights start uniform between plus and minus this.
+    bias_init : float or "uniform"
+        All biases start at this value, or uniform between -1 and 1.
+    activation : {"sigmoid", "probit", "cloglog"} or Activation
+    target_period : int
+        Period of the desired train in rate training.
+    device : {"cpp_standalone", "runtime"}
+        Compile training and testing to C++ programs, or let Brian simulate in
+        Python, on the target that ``brian2.prefs.codegen.target`` names.
+    on_silence : {"potential", "random", "reject"}
+        Without any output spike decide for the neuron with the highest membrane
+        potential, for any, or for none (label -1).
+    on_tie : {"potential", "random"}
+        Between neurons that spike first in the same step, or equally often.
+    basis : Basis, optional
+        A basis to use in place of the raised cosines; sets `n_basis` and `window`.
+    random_state : None, int, RandomState or Generator
+        The same integer gives the same spike trains, hence the same parameters,
+        on every device.
+    verbose : bool
+        Show a progress bar if a job takes more than a second.
+
+    Attributes
+    ----------
+    weights_ : ndarray of float, shape (n_inputs, n_classes, n_basis)
+    feedback_ : ndarray of float, shape (n_classes, n_basis)
+        Feedback weights; first-to-spike decoding does without and leaves zeros.
+    bias_ : ndarray of float, shape (n_classes,)
+    classes_ : ndarray, shape (n_classes,)
+    basis_ : Basis
+    history_ : ndarray of float, shape (n_epochs,)
+        Mean log-likelihood of the presentations of each epoch.
+    timing_ : dict
+        ``build_seconds``, ``run_seconds``, ``presentations`` and ``steps`` of the
+        latest training or test run.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import glmbrian as glm
+    >>> mnist = glm.datasets.load_mnist((5, 7), n_train=20, n_test=20)
+    >>> classifier = glm.GLMClassifier(n_steps=4, n_basis=4, n_epochs=3,
+    ...                                device="runtime", random_state=0)
+    >>> classifier.fit(mnist.X_train, mnist.y_train).score(mnist.X_test, mnist.y_test) > 0.6
+    True
+    """
+
+    def __init__(
+        self,
+        decoding="first-to-spike",
+        n_steps=8,
+        n_basis=8,
+        window=None,
+        learning_rate=1e-2,
+        n_epochs=20,
+        batch_size=1,
+        weight_scale=0.01,
+        bias_init=-5.0,
+        activation="sigmoid",
+        target_period=4,
+        device="cpp_standalone",
+        on_silence="potential",
+        on_tie="potential",
+        basis=None,
+        random_state=None,
+        verbose=True,
+    ):
+        self.decoding = decoding
+        self.n_steps = n_steps
+        self.n_basis = n_basis
+        self.window = window
+        self.learning_rate = learning_rate
+        self.n_epochs = n_epochs
+        self.batch_size = batch_size
+        self.weight_scale = weight_scale
+        self.bias_init = bias_init
+        self.activation = activation
+        self.target_period = target_period
+        self.device = device
+        self.on_silence = on_silence
+        self.on_tie = on_tie
+        self.basis = basis
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ------------------------------------------------------------------ learning
+
+    def fit(self, X, y):
+        """Train on presentations `X` of the classes `y`.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, n_inputs) or (n, n_steps, n_inputs)
+            Intensities, integers from 0 to 255 or real numbers from 0 to 1; or
+            ready-made spike trains of 0 and 1.
+        y : array_like, shape (n,)
+            Class labels.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter or an array is not valid; nothing has been compiled then.
+        RuntimeError
+            If there is no C++ compiler, or compiling or running fails.
+        """
+        network, training, inputs, labels, classes, start = self._prepare(X, y)
+        device = get_device(self.device)
+        with self._progress("training", training.n_epochs * len(inputs)) as progress:
+            parameters, history, timing = device.train(
+                network, start, inputs, labels, training, progress
+            )
+        self._set_learned(parameters, network, classes)
+        self.history_ = history
+        self.timing_ = asdict(timing)
+        return self
+
+    def _prepare(self, X, y):
+        """Check everything, and return what a device needs to train."""
+        self._check_parameters()
+        basis = self._make_basis()
+        inputs, n_inputs = self._check_inputs(X)
+        classes, labels = _check_labels(y, len(inputs))
+        if self.on_silence == "reject" and (classes.dtype.kind not in "iuf" or REJECTED in classes):
+            raise ValueError(
+                "on_silence='reject' marks rejected presentations by the label -1, so "
+                f"class labels must be numbers other than -1, got {classes}"
+            )
+        self._keys = derive_keys(
+            self.random_state, _TRAIN_INPUTS, _ORDER, _START, _TEST_INPUTS, _TEST_OUTPUTS, _CHOICES
+        )
+        network = self._network(n_inputs, len(classes), basis)
+        training = Training(
+            decoding=self.decoding,
+            learning_rate=float(self.learning_rate),
+            n_epochs=int(self.n_epochs),
+            batch_size=int(self.batch_size),
+            desired=desired_train(self.n_steps, self.target_period),
+            input_key=self._keys[0],
+            order_key=self._keys[1],
+        )
+        return network, training, inputs, labels, classes, self._start(network)
+
+    def _check_parameters(self):
+        choice(self.decoding, "decoding", DECODINGS)
+        integer(self.n_steps, "n_steps")
+        integer(self.n_epochs, "n_epochs")
+        integer(self.batch_size, "batch_size")
+        integer(self.target_period, "target_period")
+        real(self.learning_rate, "learning_rate", 0, strict=True)
+        real(self.weight_scale, "weight_scale", 0)
+        if self.bias_init != "uniform":
+            real(self.bias_init, "bias_init (unless it is 'uniform')")
+        get_activation(self.activation)
+        choice(self.device, "device", DEVICES)
+        choice(self.on_silence, "on_silence", ON_SILENCE)
+        choice(self.on_tie, "on_tie", ON_TIE)
+
+    def _make_basis(self):
+        if self.basis is not None:
+            return as_basis(self.basis, "basis")
+        n_basis = integer(self.n_basis, "n_basis")
+        if self.window is None:
+            return RaisedCosineBasis(n_basis, max(n_basis, self.n_steps))
+        return RaisedCosineBasis(n_basis, integer(self.window, "window"))
+
+    def _check_inputs(self, X, n_inputs=None):
+        """Return `X` as `Inputs`, and the number of input neurons."""
+        X = np.asarray(X)
+        if X.ndim not in (2, 3):
+            raise ValueError(
+                "X must have the shape (n, n_inputs), or (n, n_steps, n_inputs) for "
+                f"spike trains, got {X.shape}"
+            )
+        if 0 in X.shape:
+            raise ValueError(f"X must hold at least one presentation and one input, got {X.shape}")
+        if n_inputs is not None and X.shape[-1] != n_inputs:
+            raise ValueError(f"X has {X.shape[-1]} inputs, but {n_inputs} were used in training")
+        if X.ndim == 3:
+            shape = ("n", int(self.n_steps), "n_inputs")
+            return Inputs("trains", binary_array(X, "X", shape)), X.shape[-1]
+        X = check_intensities(X, "X")
+        if X.dtype == np.uint8:
+            return Inputs("bytes", X), X.shape[1]
+        return Inputs("levels", levels(X)), X.shape[1]
+
+    def _network(self, n_inputs, n_outputs, basis):
+        # First-to-spike decisions come before any output spike is fed back.
+        return Network(
+            n_inputs=n_inputs,
+            n_outputs=n_outputs,
+            n_steps=int(self.n_steps),
+            basis=basis,
+            feedback_basis=basis if self.decoding == "rate" else None,
+            activation=get_activation(self.activation),
+        )
+
+    def _start(self, network):
+        random = np.random.default_rng(self._keys[2])
+        scale, n_outputs = float(self.weight_scale), network.n_outputs
+        n_feedback = network.feedback_basis.n_basis if network.feedback_basis else 0
+        weights = random.uniform(-scale, scale, (network.n_inputs, n_outputs, network.basis.n_basis))
+        feedback = random.uniform(-scale, scale, (n_outputs, n_feedback))
+        if self.bias_init == "uniform":
+            bias = random.uniform(-1.0, 1.0, n_outputs)
+        else:
+            bias = np.full(n_outputs, float(self.bias_init))
+        return Parameters(weights, feedback, bias)
+
+    def _set_learned(self, parameters, network, classes):
+        self.weights_ = parameters.weights
+        self.bias_ = parameters.bias
+        self.feedback_ = parameters.feedback
+        if network.feedback_basis is None:
+            self.feedback_ = np.zeros((network.n_outputs, network.basis.n_basis))
+        self.basis_ = network.basis
+        self.classes_ = classes
+        self.n_features_in_ = network.n_inputs
+
+    # ------------------------------------------------------------------ deciding
+
+    def predict(self, X):
+        """Return the class decided for each presentation.
+
+        Parameters
+        ----------
+        X : array_like
+            As for `fit`.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            With ``on_silence="reject"`` the label -1 marks no decision.
+        """
+        return self._decide(self._test(X))
+
+    def score(self, X, y):
+        """Return the fraction of presentations `X` decided as in `y`."""
+        return self.evaluate(X, y)["accuracy"]
+
+    def evaluate(self, X, y):
+        """Test on presentations `X` of the classes `y`, and count what it took.
+
+        Parameters
+        ----------
+        X, y
+            As for `fit`.
+
+        Returns
+        -------
+        dict
+            ``accuracy``, ``mean_decision_step`` (from 1; steps simulated a
+            presentation), ``silent_fraction`` (without any output spike) and
+            ``operations_per_class`` (input spikes integrated up to the decision
+            plus the neuron's own).
+        """
+        self._check_fitted()
+        y = np.asarray(y)
+        if y.shape != (len(X),):
+            raise ValueError(f"y must have the shape ({len(X)},), one label a row of X, got {y.shape}")
+        outcome = self._test(X)
+        accuracy = float(np.mean(self._decide(outcome) == y))
+        return {"accuracy": accuracy, **measures(outcome)}
+
+    def record(self, X):
+        """Simulate a few presentations on the runtime device, recording all.
+
+        The spikes are those that `predict` sees for the same `X`.
+
+        Parameters
+        ----------
+        X : array_like
+            As for `fit`.
+
+        Returns
+        -------
+        list of glmbrian.model.Trace
+            Of each presentation the input spikes, output spikes and membrane
+            potentials, up to the decision.
+        """
+        from .devices import runtime
+
+        network, inputs = self._checked_test(X)
+        return runtime.record(network, self._parameters(), inputs, self._testing())
+
+    def _test(self, X):
+        network, inputs = self._checked_test(X)
+        with self._progress("testing", len(inputs)) as progress:
+            outcome, timing = get_device(self.device).test(
+                network, self._parameters(), inputs, self._testing(), progress
+            )
+        self.timing_ = asdict(timing)
+        return outcome
+
+    def _checked_test(self, X):
+        self._check_fitted()
+        self._check_parameters()
+        inputs, n_inputs = self._check_inputs(X, self.n_features_in_)
+        return self._network(n_inputs, len(self.classes_), self.basis_), inputs
+
+    def _testing(self):
+        return Testing(self.decoding, input_key=self._keys[3], output_key=self._keys[4])
+
+    def _parameters(self):
+        feedback = self.feedback_ if self.decoding == "rate" else self.feedback_[:, :0]
+        return Parameters(self.weights_, feedback, self.bias_)
+
+    def _decide(self, outcome):
+        decision = decide(outcome, self.decoding, self.on_tie, self.on_silence, self._keys[5])
+        labels = self.classes_[decision]
+        if self.on_silence == "reject":
+            rejected = decision == REJECTED
+            if rejected.any() and labels.dtype.kind == "u":
+                labels = labels.astype(np.int64)
+            labels[rejected] = REJECTED
+        return labels
+
+    def _check_fitted(self):
+        if not hasattr(self, "weights_"):
+            raise NotFittedError(
+                "this GLMClassifier is not fitted yet; call fit, or GLMClassifier.load"
+            )
+
+    def _progress(self, task, total):
+        return _Progress(task, total, self.verbose)
+
+    # ------------------------------------------------------------------ files
+
+    def save(self, path):
+        """Write what was learned to a ``.npz`` file.
+
+        The file holds ``weights``, ``feedback``, ``bias``, ``basis``,
+        ``feedback_basis``, ``classes`` and ``config`` (JSON), and can be read with
+        ``numpy.load(path, allow_pickle=False)``.
+
+        Parameters
+        ----------
+        path : str or Path
+            An existing file is replaced only once the new one is complete.
+
+        Raises
+        ------
+        OSError
+            If `path` cannot be written.
+        """
+        self._check_fitted()
+        path = Path(path)
+        classes = np.asarray(self.classes_)
+        if classes.dtype == object:
+            classes = classes.astype(str)
+        content = {
+            "weights": self.weights_,
+            "feedback": self.feedback_,
+            "bias": self.bias_,
+            "basis": self.basis_.matrix,
+            "feedback_basis": self.basis_.matrix,
+            "classes": classes,
+            "history": self.history_,
+            "config": np.array(json.dumps(self._config())),
+        }
+        if not path.parent.is_dir():
+            raise FileNotFoundError(f"path: the folder {path.parent} does not exist")
+        if path.is_dir():
+            raise IsADirectoryError(f"path must be a file, and {path} is a folder")
+        handle, temporary = tempfile.mkstemp(suffix=".npz", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                np.savez(file, **content)
+            os.chmod(temporary, 0o666 & ~_umask())
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+
+    def _config(self):
+        parameters = self.get_params()
+        if isinstance(self.activation, Activation):
+            raise ValueError(
+                "activation: only the named activations can be saved, not an Activation object"
+            )
+        # The matrix is saved by itself, the resolved keys in place of the state.
+        del parameters["basis"]
+        if not isinstance(self.random_state, (int, type(None))):
+            parameters["random_state"] = None
+        plain = {
+            name: value.item() if isinstance(value, np.generic) else value
+            for name, value in parameters.items()
+        }
+        return {"parameters": plain, "keys": self._keys, "version": __version__}
+
+    @classmethod
+    def load(cls, path):
+        """Read a classifier from a file that `save` has written.
+
+        Parameters
+        ----------
+        path : str or Path
+
+        Returns
+        -------
+        GLMClassifier
+
+        Raises
+        ------
+        OSError
+            If the file cannot be read.
+        ValueError
+            If it is not such a file.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                content = {name: file[name] for name in file.files}
+            config = json.loads(str(content["config"]))
+            classifier = cls(**config["parameters"])
+            parameters = Parameters(content["weights"], content["feedback"], content["bias"])
+            basis, classes = CustomBasis(content["basis"]), content["classes"]
+            history, keys = content["history"], config["keys"]
+        except OSError:
+            raise
+        except Exception as error:
+            raise ValueError(
+                f"path must be a file written by GLMClassifier.save; {path} is not: {error}"
+            ) from None
+        expected = (len(parameters.weights), len(classes), basis.n_basis)
+        if parameters.weights.shape != expected:
+            raise ValueError(f"path: {path} holds arrays of shapes that do not match")
+        classifier.basis = basis
+        classifier._keys = keys
+        n_inputs, n_outputs, _ = expected
+        classifier._set_learned(
+            parameters, classifier._network(n_inputs, n_outputs, basis), classes
+        )
+        classifier.history_ = history
+        return classifier
+
+
+def _check_labels(y, n):
+    """Return the distinct classes, and the index of each label among them."""
+    y = np.asarray(y)
+    if y.shape != (n,):
+        raise ValueError(f"y must have the shape ({n},), one label a row of X, got {y.shape}")
+    if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
+        raise ValueError("y must hold class labels, but holds NaN or infinity")
+    if y.dtype.kind == "f" and np.any(y != np.round(y)):
+        raise ValueError("y must hold class labels, but holds numbers with fractions")
+    classes, labels = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"y must hold at least two classes, got {len(classes)}")
+    return classes, labels
+
+
+def _umask():
+    # It can be read only by setting it.
+    umask = os.umask(0)
+    os.umask(umask)
+    return umask
+
+
+class _Progress:
+    """A progress bar that takes the number of presentations done so far."""
+
+    def __init__(self, task, total, show):
+        self._bar = tqdm(
+            total=total, desc=task, unit=" presentations", leave=False, disable=not show, delay=1
+        )
+
+    def __enter__(self):
+        return self._update
+
+    def __exit__(self, *exception):
+        self._bar.close()
+
+    def _update(self, done):
+        self._bar.update(done - self._bar.n)

@@ -1,0 +1,195 @@
+"""The filter of a GLM neuron: one state update a step, exact on every device.
+
+Filtering commutes with the weighted sum over inputs, so it is done once a target
+neuron and not once a synapse: an input spike adds its weight w_k to the *channel*
+k of the target, and the target filters its channels by the basis functions.  Here
+are two forms of the same map
+
+    u(t) = bias + sum over lags l and channels c of matrix[l - 1, c] * c(t - l)
+
+where c(t) is what arrived in step t:
+
+- `shift_register` writes the map as Brian code over `window - 1` variables.  It
+  runs everywhere, GeNN included.
+- `ring_buffer` keeps the pending contributions in an array.  Its code does not
+  grow with the window, so that hundreds of lags compile in seconds.
+
+Both follow Brian's interface of a state updater (``NeuronGroup(method=...)``).
+"""
+
+import numpy as np
+from brian2 import Function, get_device
+
+#: Longest window for which the filter is written out as Brian code; beyond it
+#: generating and compiling the text takes longer than the ring buffer's run.
+LONGEST_SHIFT_REGISTER = 40
+
+
+def pending_names(window):
+    """Variables of `shift_register`: ``pending_l`` will reach u in l steps."""
+    return [f"pending_{lag}" for lag in range(1, window)]
+
+
+def shift_register(matrix, channels):
+    """Return a Brian state updater that filters by shifting registers.
+
+    Parameters
+    ----------
+    matrix : ndarray of float, shape (window, n_channels)
+    channels : list of str
+        Names of the channel variables.
+    """
+    pending = pending_names(matrix.shape[0])
+
+    def state_updater(equations, variables=None, method_options=None):
+        # In this order no statement reads what an earlier one has written.
+        targets = ["u"] + pending
+        carried = pending + [None]
+        lines = []
+        for target, carry, row in zip(targets, carried, matrix):
+            terms = [f"{value!r}*{channel}" for value, channel in zip(row.tolist(), channels) if value]
+            terms += [carry] if carry else []
+            terms += ["bias"] if target == "u" else []
+            lines.append(f"{target} = {' + '.join(terms) or '0'}")
+        lines += [f"{channel} = 0" for channel in channels]
+        return "\n".join(lines) + "\n"
+
+    return state_updater
+
+
+def ring_buffer(matrix, channels, name):
+    """Return a Brian state updater that filters in a ring buffer, and its function.
+
+    The buffer is the array variable ``ring`` of the neuron group (see
+    `add_ring`), `window` entries a neuron.
+
+    Parameters
+    ----------
+    matrix : ndarray of float, shape (window, n_channels)
+    channels : list of str
+        Names of the channel variables.
+    name : str
+        Name of the Brian function, unique to the group.
+
+    Returns
+    -------
+    state_updater : callable
+    function : brian2.Function
+        To be put in the namespace of the group as `name`.
+    """
+
+    def state_updater(equations, variables=None, method_options=None):
+        lines = [f"u = bias + {name}(i, t_in_timesteps, {', '.join(channels)})"]
+        lines += [f"{channel} = 0" for channel in channels]
+        return "\n".join(lines) + "\n"
+
+    return state_updater, _ring_function(matrix, name)
+
+
+def add_ring(group, window):
+    """Give `group` the array variable ``ring`` that `ring_buffer` needs."""
+    size = len(group) * window
+    group.variables.add_arange("ring_index", size)
+    group.variables.add_array("ring", size=size, index="ring_index")
+
+
+def _ring_function(matrix, name):
+    window, n_channels = matrix.shape
+
+    # NumPy's implementation needs the group that owns the ring; Brian hands it
+    # over when it generates code.
+    def numpy_code(owner):
+        ring = owner.variables["ring"].get_value().reshape(-1, window)
+
+        def filtered(i, step, *values):
+            position = int(step) % window
+            arrived = np.array(np.broadcast_arrays(*values, i)[:-1], dtype=float)
+            order = (position + np.arange(window)) % window
+            ring[:, order] += arrived.T @ matrix.T
+            potential = ring[:, position].copy()
+            ring[:, position] = 0.0
+            return potential
+
+        return filtered
+
+    arguments = [f"v{c}" for c in range(n_channels)]
+    values = ", ".join(repr(value) for value in matrix.ravel().tolist())
+
+    def cpp_code(owner):
+        ring = get_device().get_array_name(owner.variables["ring"])
+        any_arrived = " || ".join(f"{value} != 0.0" for value in arguments)
+        return f"""
+static const double {name}_matrix[{matrix.size}] = {{{values}}};
+static inline double {name}(int i, int64_t step, {", ".join("double " + v for v in arguments)})
+{{
+    double* const ring = brian::{ring} + (size_t)i * {window};
+    const int position = (int)(step % {window});
+    if ({any_arrived})
+    {{
+        const double arrived[{n_channels}] = {{{", ".join(arguments)}}};
+        const double* row = {name}_matrix;
+        int slot = position;
+        for (int lag = 0; lag < {window}; lag++)
+        {{
+            double sum = 0.0;
+            for (int c = 0; c < {n_channels}; c++) sum += row[c] * arrived[c];
+            ring[slot] += sum;
+            row += {n_channels};
+            if (++slot == {window}) slot = 0;
+        }}
+    }}
+    const double potential = ring[position];
+    ring[position] = 0.0;
+    return potential;
+}}
+"""
+
+    def cython_code(owner):
+        any_arrived = " or ".join(f"{value} != 0.0" for value in arguments)
+        filled = "\n        ".join(f"arrived[{c}] = {v}" for c, v in enumerate(arguments))
+        return f"""
+from libc.stdint cimport int64_t
+cdef double {name}(int i, int64_t step, {", ".join("double " + v for v in arguments)}):
+    global _namespace{name}_ring, _namespace{name}_matrix
+    cdef double* ring = _namespace{name}_ring + <int64_t>i * {window}
+    cdef double* row = _namespace{name}_matrix
+    cdef double arrived[{n_channels}]
+    cdef int position = <int>(step % {window})
+    cdef int lag, c, slot
+    cdef double total, potential
+    if {any_arrived}:
+        {filled}
+        slot = position
+        for lag in range({window}):
+            total = 0.0
+            for c in range({n_channels}):
+                total += row[c] * arrived[c]
+            ring[slot] += total
+            row += {n_channels}
+            slot += 1
+            if slot == {window}:
+                slot = 0
+    potential = ring[position]
+    ring[position] = 0.0
+    return potential
+"""
+
+    def cython_namespace(owner):
+        return {
+            f"{name}_ring": owner.variables["ring"].get_value(),
+            f"{name}_matrix": np.array(matrix.ravel()),
+        }
+
+    function = Function(
+        lambda *arguments: None,
+        arg_types=["integer", "integer"] + ["float"] * n_channels,
+        return_type="float",
+        arg_units=[1, 1] + [1] * n_channels,
+        return_unit=1,
+        stateless=False,
+    )
+    add = function.implementations.add_dynamic_implementation
+    add("numpy", numpy_code)
+    add("cpp", cpp_code, lambda owner: None)
+    add("cython", cython_code, cython_namespace)
+    return function

@@ -1,0 +1,271 @@
+"""The log-likelihoods of one presentation, and their gradients, in plain NumPy.
+
+This is the reference that every device is held to.  Nothing here simulates.
+"""
+
+import math
+
+import numpy as np
+
+from .activations import get_activation
+from .validation import binary_array, finite_array, integer
+
+
+def membrane_potential(
+    spikes, basis, weights, bias, outputs=None, feedback_basis=None, feedback=None
+):
+    """Return the membrane potentials that given spike trains cause.
+
+    Eq. membrane_potential_GLM: at step t (from 1) the potential sees inputs and
+    outputs up to step t - 1, so that at t = 1 it is the bias alone.
+
+    Parameters
+    ----------
+    spikes : array_like of 0/1, shape (T, N_X)
+        Input spike trains.
+    basis : array_like of float, shape (window, K)
+        Basis of the synaptic kernels, e.g. ``RaisedCosineBasis(...).matrix``.
+    weights : array_like of float, shape (N_X, N_Y, K)
+    bias : array_like of float, shape (N_Y,)
+    outputs : array_like of 0/1, shape (T, N_Y), optional
+        Output spike trains, for the feedback; by default there are none.
+    feedback_basis : array_like of float, shape (window_fb, K_fb), optional
+    feedback : array_like of float, shape (N_Y, K_fb), optional
+        Weights of the feedback kernels.  The last three go together.
+
+    Returns
+    -------
+    u : ndarray of float, shape (T, N_Y)
+
+    Raises
+    ------
+    ValueError, TypeError
+        If shapes do not match, or values are not finite, or not 0 and 1.
+
+    Examples
+    --------
+    >>> membrane_potential([[1], [0], [0]], [[1.0], [0.5]], [[[2.0]]], [-1.0]).ravel()
+    array([-1.,  1.,  0.])
+    """
+    spikes, basis, weights, bias = _checked_inputs(spikes, basis, weights, bias)
+    u = _potential_of_inputs(spikes, basis, weights, bias)
+    given = [value is not None for value in (outputs, feedback_basis, feedback)]
+    if any(given):
+        if not all(given):
+            raise ValueError("outputs, feedback_basis and feedback must be given together")
+        outputs = binary_array(outputs, "outputs", u.shape)
+        feedback_basis, feedback = _checked_feedback(feedback_basis, feedback, bias.size)
+        u += _potential_of_outputs(outputs, feedback_basis, feedback)
+    return u
+
+
+def first_to_spike_log_likelihood(
+    spikes, label, basis, weights, bias, activation="sigmoid"
+):
+    """Log-probability that the right neuron spikes first, and its gradient.
+
+    Eqs. first_spk_method_2 to first_spk_method_q.  The potentials are those of
+    outputs held silent, so that feedback plays no part.
+
+    Parameters
+    ----------
+    spikes : array_like of 0/1, shape (T, N_X)
+        Input spike trains.
+    label : int
+        Index of the right neuron, from 0 to N_Y - 1.
+    basis : array_like of float, shape (window, K)
+    weights : array_like of float, shape (N_X, N_Y, K)
+    bias : array_like of float, shape (N_Y,)
+    activation : str or Activation
+        See `glmbrian.get_activation`.
+
+    Returns
+    -------
+    log_likelihood : float
+    grad_weights : ndarray of float, shape (N_X, N_Y, K)
+    grad_bias : ndarray of float, shape (N_Y,)
+
+    Raises
+    ------
+    ValueError, TypeError
+        If shapes do not match, `label` is out of range, or values are not
+        finite, or not 0 and 1.
+    """
+    spikes, basis, weights, bias = _checked_inputs(spikes, basis, weights, bias)
+    label = integer(label, "label", 0, bias.size - 1)
+    u = _potential_of_inputs(spikes, basis, weights, bias)
+    log_likelihood, grad_u = first_to_spike_gradient(u, label, get_activation(activation))
+    return log_likelihood, weight_gradient(spikes, grad_u, basis), grad_u.sum(axis=0)
+
+
+def rate_log_likelihood(
+    spikes, targets, basis, feedback_basis, weights, feedback, bias, activation="sigmoid"
+):
+    """Log-probability of desired output trains, and its gradient.
+
+    Eqs. LL_conv and w_update_g to rho_def.  The desired trains are fed back.
+
+    Parameters
+    ----------
+    spikes : array_like of 0/1, shape (T, N_X)
+        Input spike trains.
+    targets : array_like of 0/1, shape (T, N_Y)
+        Desired output trains.
+    basis : array_like of float, shape (window, K)
+    feedback_basis : array_like of float, shape (window_fb, K_fb)
+    weights : array_like of float, shape (N_X, N_Y, K)
+    feedback : array_like of float, shape (N_Y, K_fb)
+    bias : array_like of float, shape (N_Y,)
+    activation : str or Activation
+        See `glmbrian.get_activation`.
+
+    Returns
+    -------
+    log_likelihood : float
+    grad_weights : ndarray of float, shape (N_X, N_Y, K)
+    grad_feedback : ndarray of float, shape (N_Y, K_fb)
+    grad_bias : ndarray of float, shape (N_Y,)
+
+    Raises
+    ------
+    ValueError, TypeError
+        If shapes do not match, or values are not finite, or not 0 and 1.
+    """
+    spikes, basis, weights, bias = _checked_inputs(spikes, basis, weights, bias)
+    targets = binary_array(targets, "targets", (spikes.shape[0], bias.size))
+    feedback_basis, feedback = _checked_feedback(feedback_basis, feedback, bias.size)
+    u = _potential_of_inputs(spikes, basis, weights, bias)
+    u += _potential_of_outputs(targets, feedback_basis, feedback)
+    log_likelihood, grad_u = rate_gradient(u, targets, get_activation(activation))
+    grad_feedback = feedback_gradient(targets, grad_u, feedback_basis)
+    return (
+        log_likelihood,
+        weight_gradient(spikes, grad_u, basis),
+        grad_feedback,
+        grad_u.sum(axis=0),
+    )
+
+
+def first_to_spike_gradient(u, label, activation):
+    """Return the first-to-spike log-likelihood of `u` and its gradient in `u`.
+
+    `u` has the shape (T, N_Y), and so has the gradient.
+    """
+    u_right = u[:, label]
+    log_spike = activation.log_spike(u_right)
+    log_silence = activation.log_silence(u)
+    log_wait = log_silence[:, label]
+    log_others = np.delete(log_silence, label, axis=1).sum(axis=1)
+    # The paper shifts each log p_t by their minimum and normalises.  That
+    # overflows, and where all share one factor exp(-1e21) their ratios are lost.
+    # So go backwards instead: let w_t be the probability that the right neuron
+    # spikes first if nobody did before t, and
+    # s_t = g(u_c,t) + (1 - g(u_c,t)) w_t+1, so that w_t = s_t prod_i!=c (1 - g(u_i,t)).
+    stop = np.empty_like(u_right)  # q_t / h_t
+    go_on = np.empty_like(u_right)  # h_t+1 / h_t
+    loss = np.empty_like(u_right)  # 1 - w_t+1
+    log_win, loss_now = -math.inf, 1.0
+    for t in reversed(range(len(u))):
+        loss[t] = loss_now
+        log_s = _log_mixture(log_spike[t], log_wait[t], log_win, loss_now)
+        stop[t] = log_spike[t] - log_s
+        go_on[t] = log_wait[t] + log_win - log_s
+        log_win = log_others[t] + log_s
+        loss_now = -math.expm1(log_win)
+    h = np.exp(np.append(0.0, np.cumsum(go_on[:-1])))
+    grad_u = h[:, np.newaxis] * activation.log_silence_slope(u)
+    # rho (q - h g) with q - h g = h g (1 - g) (1 - w_t+1) / s: nothing cancels
+    grad_u[:, label] = h * np.exp(stop) * loss * activation.log_spike_slope(u_right)
+    return float(log_win), grad_u
+
+
+def _log_mixture(log_g, log_rest, log_w, loss):
+    """Return log(g + (1 - g) w), given both logarithms and ``loss = 1 - w``."""
+    missing = math.exp(log_rest) * loss
+    if missing < 0.5:
+        return math.log1p(-missing)
+    a, b = log_g, log_rest + log_w
+    largest = max(a, b)
+    return largest + math.log(math.exp(a - largest) + math.exp(b - largest))
+
+
+def rate_gradient(u, targets, activation):
+    """Return the log-likelihood of `targets` given `u`, and its gradient in `u`.
+
+    Both arguments have the shape (T, N_Y), and so has the gradient.
+    """
+    spikes = targets.astype(bool)
+    log_likelihood = np.where(spikes, activation.log_spike(u), activation.log_silence(u))
+    grad_u = np.where(
+        spikes, activation.log_spike_slope(u), activation.log_silence_slope(u)
+    )
+    return float(log_likelihood.sum()), grad_u
+
+
+def desired_train(n_steps, period):
+    """Return the desired train of the right neuron in rate training.
+
+    One spike after every ``period - 1`` zeros, as a uint8 array of `n_steps`.
+    """
+    n_steps = integer(n_steps, "n_steps")
+    period = integer(period, "period")
+    return ((np.arange(1, n_steps + 1) % period) == 0).astype(np.uint8)
+
+
+def _potential_of_inputs(spikes, basis, weights, bias):
+    return bias + _filtered(spikes @ weights.transpose(2, 0, 1), basis)
+
+
+def _potential_of_outputs(outputs, feedback_basis, feedback):
+    return _filtered(outputs * feedback.T[:, np.newaxis, :], feedback_basis)
+
+
+def _filtered(channels, basis):
+    """Filter channels (K, T, N) by the basis functions and sum over K: (T, N)."""
+    n_steps = channels.shape[1]
+    potential = np.zeros(channels.shape[1:])
+    for lag in range(1, min(basis.shape[0], n_steps - 1) + 1):
+        potential[lag:] += np.tensordot(basis[lag - 1], channels[:, : n_steps - lag], axes=1)
+    return potential
+
+
+def _correlated(grad_u, basis):
+    """Return d/d channels of ``_filtered``: (T, N) to (K, T, N)."""
+    n_steps = grad_u.shape[0]
+    channels = np.zeros((basis.shape[1],) + grad_u.shape)
+    for lag in range(1, min(basis.shape[0], n_steps - 1) + 1):
+        channels[:, : n_steps - lag] += np.multiply.outer(basis[lag - 1], grad_u[lag:])
+    return channels
+
+
+def weight_gradient(spikes, grad_u, basis):
+    """Return the gradient in the weights (N_X, N_Y, K) from that in `u` (T, N_Y)."""
+    return np.einsum("tj,kti->jik", spikes, _correlated(grad_u, basis), optimize=True)
+
+
+def feedback_gradient(outputs, grad_u, basis):
+    """Return the gradient in the feedback weights (N_Y, K) from that in `u` (T, N_Y)."""
+    return np.einsum("ti,kti->ik", outputs, _correlated(grad_u, basis))
+
+
+def _checked_inputs(spikes, basis, weights, bias):
+    spikes = binary_array(spikes, "spikes", ("T", "N_X"))
+    basis = finite_array(basis, "basis", ("window", "K"))
+    bias = finite_array(bias, "bias", ("N_Y",))
+    weights = finite_array(
+        weights, "weights", (spikes.shape[1], bias.size, basis.shape[1])
+    )
+    if 0 in spikes.shape:
+        raise ValueError(f"spikes must have at least one step and one input, got {spikes.shape}")
+    if 0 in basis.shape:
+        raise ValueError(f"basis must have at least one lag and one function, got {basis.shape}")
+    if bias.size == 0:
+        raise ValueError("bias must have at least one entry")
+    return spikes, basis, weights, bias
+
+
+def _checked_feedback(feedback_basis, feedback, n_outputs):
+    feedback_basis = finite_array(feedback_basis, "feedback_basis", ("window_fb", "K_fb"))
+    return feedback_basis, finite_array(
+        feedback, "feedback", (n_outputs, feedback_basis.shape[1])
+    )

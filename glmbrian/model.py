@@ -1,0 +1,146 @@
+"""What a classifier simulates, apart from any device: plain containers.
+
+A device (see `glmbrian.devices`) takes a `Network` and `Parameters` and either
+trains them on `Inputs`, or tests them and returns an `Outcome`.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Optional
+
+import numpy as np
+
+from .activations import Activation
+from .bases import Basis
+from .encoding import levels
+
+
+@dataclass(frozen=True)
+class Network:
+    """The two-layer network: what has to be compiled."""
+
+    n_inputs: int
+    n_outputs: int
+    n_steps: int
+    basis: Basis
+    feedback_basis: Optional[Basis]
+    activation: Activation
+
+
+@dataclass
+class Parameters:
+    """What is learned: theta of the paper.
+
+    weights : ndarray, shape (n_inputs, n_outputs, n_basis)
+    feedback : ndarray, shape (n_outputs, n_feedback); n_feedback may be 0
+    bias : ndarray, shape (n_outputs,)
+    """
+
+    weights: np.ndarray
+    feedback: np.ndarray
+    bias: np.ndarray
+
+    def copy(self):
+        return replace(
+            self, weights=self.weights.copy(), feedback=self.feedback.copy(), bias=self.bias.copy()
+        )
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The presentations of a data set.
+
+    kind : "bytes", "levels" or "trains"
+    data : ndarray
+        8-bit intensities (n, n_inputs), 16-bit levels (see `glmbrian.encoding`)
+        (n, n_inputs), or spike trains of 0 and 1 (n, n_steps, n_inputs).
+    """
+
+    kind: str
+    data: np.ndarray
+
+    def __len__(self):
+        return len(self.data)
+
+    def levels(self, item):
+        return levels(self.data[item]) if self.kind == "bytes" else self.data[item]
+
+
+@dataclass(frozen=True)
+class Training:
+    """Settings of one training run.
+
+    The updates are `learning_rate` times the mean gradient of `batch_size`
+    presentations; the order of each epoch comes from `order_key`.
+    """
+
+    decoding: str
+    learning_rate: float
+    n_epochs: int
+    batch_size: int
+    desired: np.ndarray
+    input_key: int
+    order_key: int
+    first_presentation: int = 0
+
+
+@dataclass(frozen=True)
+class Testing:
+    """Settings of one test run.  First-to-spike presentations end at a spike."""
+
+    decoding: str
+    input_key: int
+    output_key: int
+
+
+@dataclass
+class Outcome:
+    """What was observed in a test: one row a presentation.
+
+    steps : ndarray of int, shape (n,)
+        Steps simulated: with first-to-spike decoding up to the first spike.
+    input_spikes : ndarray of int, shape (n,)
+        Spikes of all inputs in these steps.
+    counts : ndarray of int, shape (n, n_outputs)
+        Spikes of each output in these steps.
+    potential_sum, potential_last : ndarray of float, shape (n, n_outputs)
+        Membrane potential summed over these steps, and in the last of them.
+    """
+
+    steps: np.ndarray
+    input_spikes: np.ndarray
+    counts: np.ndarray
+    potential_sum: np.ndarray
+    potential_last: np.ndarray
+
+    @classmethod
+    def from_rows(cls, rows, n_outputs):
+        """Split rows of ``[steps, input_spikes, counts, sums, lasts]``."""
+        rows = np.asarray(rows, dtype=float).reshape(-1, 2 + 3 * n_outputs)
+        head, counts, sums, lasts = np.split(rows, 2 + n_outputs * np.arange(3), axis=1)
+        return cls(
+            head[:, 0].astype(int), head[:, 1].astype(int), counts.astype(int), sums, lasts
+        )
+
+
+@dataclass
+class Trace:
+    """All that was seen of one presentation, step by step up to its end.
+
+    inputs : ndarray of 0/1, shape (steps, n_inputs)
+    outputs : ndarray of 0/1, shape (steps, n_outputs)
+    potentials : ndarray of float, shape (steps, n_outputs)
+    """
+
+    inputs: np.ndarray
+    outputs: np.ndarray
+    potentials: np.ndarray
+
+
+@dataclass
+class Timing:
+    """Seconds of building and running, and what was run."""
+
+    build_seconds: float
+    run_seconds: float
+    presentations: int
+    steps: int

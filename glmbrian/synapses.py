@@ -1,0 +1,149 @@
+"""Synapses of GLM neurons: each carries the weights of a temporal kernel."""
+
+import numpy as np
+from brian2 import Synapses
+from brian2.groups.subgroup import Subgroup
+
+from .neurons import GLMNeurons, channel_names
+from .validation import choice, finite_array
+
+
+class GLMSynapses(Synapses):
+    """Synapses whose weights w stand for kernels alpha = A w (eq. Ex_GLM_1).
+
+    A spike of the source adds w to the channels of the target, which filters them
+    by the basis A of the kernel.  Stimulus and lateral coupling kernels alike.
+
+    Parameters
+    ----------
+    source : brian2 spike source
+        Any group that spikes: `RateEncoder`, PoissonGroup, SpikeGeneratorGroup,
+        NeuronGroup, another `GLMNeurons`, or a Subgroup of one.
+    target : GLMNeurons or Subgroup of one
+    kernel : str
+        Name of one of the target's kernels.
+    connect : bool, str or pair of arrays
+        ``True`` connects all pairs, ``False`` none yet.  A condition in ``i``,
+        ``j``, ``N_pre``, ``N_post`` such as ``"i != j"``, or the index arrays
+        ``(i, j)``, connects some.
+    **kwds
+        Handed to `brian2.Synapses`, e.g. ``delay`` (added to the lag of one step
+        that every kernel has) or ``name``.
+
+    Attributes
+    ----------
+    w : ndarray of float, shape (n_source, n_target, n_basis)
+        Weights of the kernels; 0 where there is no synapse.  Reads and writes.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is of the wrong type or out of range.
+
+    Examples
+    --------
+    >>> import glmbrian as glm
+    >>> neurons = glm.GLMNeurons(3, {"coupling": glm.IndicatorBasis(5)})
+    >>> lateral = glm.GLMSynapses(neurons, neurons, "coupling", "i != j")
+    >>> lateral.w = 0.5
+    >>> lateral.kernels().shape
+    (3, 3, 5)
+    """
+
+    def __init__(self, source, target, kernel="stimulus", connect=True, **kwds):
+        neurons = target.source if isinstance(target, Subgroup) else target
+        if not isinstance(neurons, GLMNeurons):
+            raise TypeError(f"target must be GLMNeurons or a subgroup of them, got {target!r}")
+        if not hasattr(source, "spikes") and not hasattr(source, "start"):
+            raise TypeError(f"source must be a group that spikes, got {source!r}")
+        choice(kernel, "kernel", tuple(neurons.kernels))
+        basis = neurons.kernels[kernel]
+        pre, post = _pairs(connect, len(source), len(target))
+        weights = [f"w_{k}" for k in range(basis.n_basis)]
+        kwds.setdefault("name", "glmsynapses*")
+        if "dt" not in kwds:
+            kwds.setdefault("clock", neurons.clock)
+        super().__init__(
+            source,
+            target,
+            "\n".join(f"{weight} : 1" for weight in weights),
+            on_pre="\n".join(
+                f"{channel}_post += {weight}"
+                for channel, weight in zip(channel_names(kernel, basis), weights)
+            ),
+            **kwds,
+        )
+        for key, value in dict(
+            basis=basis, kernel=kernel, _weights=weights, _pre=pre, _post=post
+        ).items():
+            self.add_attribute(key)
+            setattr(self, key, value)
+        if pre.size:
+            super().connect(i=pre, j=post)
+
+    def connect(self, *args, **kwds):
+        raise NotImplementedError(
+            "GLMSynapses are connected when they are created: pass connect=True, a "
+            "condition in i and j, or the index arrays (i, j) to GLMSynapses(...)"
+        )
+
+    @property
+    def w(self):
+        w = np.zeros((len(self.source), len(self.target), len(self._weights)))
+        for k, name in enumerate(self._weights):
+            w[self._pre, self._post, k] = getattr(self, f"{name}_")[:]
+        return w
+
+    @w.setter
+    def w(self, value):
+        shape = (len(self.source), len(self.target), len(self._weights))
+        try:
+            value = np.broadcast_to(value, shape)
+        except ValueError:
+            raise ValueError(
+                f"w must have the shape {shape} or broadcast to it, got {np.shape(value)}"
+            ) from None
+        value = finite_array(value, "w")
+        if self._pre.size:
+            for k, name in enumerate(self._weights):
+                setattr(self, name, value[self._pre, self._post, k])
+
+    def kernels(self):
+        """Return the kernels alpha = A w, shape (n_source, n_target, window)."""
+        return self.basis.kernels(self.w)
+
+
+def _pairs(connect, n_source, n_target):
+    """Return the index arrays of the connected pairs, so that every device knows
+    the order of its synapses and weights can be set before a run."""
+    i, j = (grid.ravel() for grid in np.mgrid[:n_source, :n_target])
+    if isinstance(connect, (bool, np.bool_)):
+        chosen = np.full(i.size, bool(connect))
+    elif isinstance(connect, str):
+        names = {"i": i, "j": j, "N_pre": n_source, "N_post": n_target}
+        try:
+            expression = connect.replace(" and ", " & ").replace(" or ", " | ")
+            chosen = np.broadcast_to(eval(expression, {"__builtins__": {}}, names), i.shape)
+            chosen = chosen.astype(bool)
+        except Exception as error:
+            raise ValueError(
+                "connect must be a condition in i, j, N_pre and N_post, such as "
+                f"'i != j'; {connect!r} failed: {error}"
+            ) from None
+    else:
+        try:
+            pre, post = (np.asarray(index).astype(np.int32, casting="same_kind") for index in connect)
+        except (TypeError, ValueError):
+            raise TypeError(
+                "connect must be True, False, a condition in i and j, or a pair of "
+                f"integer arrays (i, j), got {connect!r}"
+            ) from None
+        if pre.ndim != 1 or pre.shape != post.shape:
+            raise ValueError(f"connect: i and j must be of one length, got {pre.shape} and {post.shape}")
+        for index, size, name in ((pre, n_source, "i"), (post, n_target, "j")):
+            if index.size and (index.min() < 0 or index.max() >= size):
+                raise ValueError(f"connect: {name} must be from 0 to {size - 1}")
+        if np.unique(np.stack([pre, post]), axis=1).shape[1] != pre.size:
+            raise ValueError("connect: a pair (i, j) is given twice")
+        return pre, post
+    return i[chosen].astype(np.int32), j[chosen].astype(np.int32)

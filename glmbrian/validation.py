@@ -1,0 +1,109 @@
+"""Argument checks shared by the whole package.
+
+Every check raises before anything is computed or compiled, and its message
+names the argument, what was wrong with it and what is allowed.
+"""
+
+import math
+import numbers
+
+import numpy as np
+
+
+def integer(value, name, minimum=1, maximum=None):
+    """Return `value` as an ``int`` within [`minimum`, `maximum`]."""
+    allowed = f"an integer of at least {minimum}" if maximum is None else (
+        f"an integer from {minimum} to {maximum}"
+    )
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be {allowed}, got {value!r}")
+    if value < minimum or (maximum is not None and value > maximum):
+        raise ValueError(f"{name} must be {allowed}, got {value!r}")
+    return int(value)
+
+
+def real(value, name, minimum=-np.inf, maximum=np.inf, strict=False):
+    """Return `value` as a finite ``float`` within [`minimum`, `maximum`].
+
+    With `strict` the minimum itself is not allowed.
+    """
+    bounds = []
+    if minimum > -np.inf:
+        bounds.append(f"{'above' if strict else 'at least'} {minimum:g}")
+    if maximum < np.inf:
+        bounds.append(f"at most {maximum:g}")
+    allowed = " ".join(["a finite number", " and ".join(bounds)]).strip()
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be {allowed}, got {value!r}")
+    too_low = value <= minimum if strict else value < minimum
+    if too_low or value > maximum or not math.isfinite(_as_float(value)):
+        raise ValueError(f"{name} must be {allowed}, got {value!r}")
+    return float(value)
+
+
+def _as_float(value):
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def choice(value, name, allowed):
+    """Return `value` if it is one of the strings `allowed`."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be one of {_listed(allowed)}, got {value!r}")
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {_listed(allowed)}, got {value!r}")
+    return value
+
+
+def finite_array(value, name, shape=None, dtype=float):
+    """Return `value` as an array of finite numbers.
+
+    `shape` is a tuple whose entries are sizes, or names of free sizes for the
+    error message; ``None`` takes any shape.
+    """
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind not in "buifO":
+            raise TypeError(f"got dtype {array.dtype}")
+        array = array.astype(dtype, copy=False)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise TypeError(f"{name} must be an array of numbers: {error}") from None
+    check_shape(array, name, shape)
+    if not np.all(np.isfinite(array)):
+        raise ValueError(f"{name} must be finite, but holds NaN or infinity")
+    return array
+
+
+def check_shape(array, name, shape):
+    """Raise if `array` has not the `shape` (see `finite_array`)."""
+    if shape is None:
+        return
+    matches = array.ndim == len(shape) and all(
+        isinstance(want, str) or want == got for want, got in zip(shape, array.shape)
+    )
+    if not matches:
+        wanted = ", ".join(str(size) for size in shape)
+        comma = "," if len(shape) == 1 else ""
+        raise ValueError(
+            f"{name} must have the shape ({wanted}{comma}), got {array.shape}"
+        )
+
+
+def binary_array(value, name, shape=None):
+    """Return `value` as a ``uint8`` array of zeros and ones."""
+    try:
+        array = np.asarray(value)
+    except ValueError as error:  # ragged lists
+        raise TypeError(f"{name} must be an array of 0 and 1: {error}") from None
+    if array.dtype.kind not in "buif":
+        raise TypeError(f"{name} must be an array of 0 and 1, got dtype {array.dtype}")
+    check_shape(array, name, shape)
+    if not np.all((array == 0) | (array == 1)):
+        raise ValueError(f"{name} must hold only 0 and 1")
+    return array.astype(np.uint8)
+
+
+def _listed(options):
+    return ", ".join(repr(option) for option in options)
