@@ -211,6 +211,9 @@ CLOGLOG = Activation(
 
 _BY_NAME = {activation.name: activation for activation in (SIGMOID, PROBIT, CLOGLOG)}
 
+#: Names of the activations that come with the package.
+BUILT_IN_ACTIVATIONS = tuple(_BY_NAME)
+
 
 def get_activation(activation):
     """Return the `Activation` of that name; an `Activation` is returned as it is.
@@ -223,4 +226,4 @@ def get_activation(activation):
     """
     if isinstance(activation, Activation):
         return activation
-    return _BY_NAME[choice(activation, "activation", tuple(_BY_NAME))]
+    return _BY_NAME[choice(activation, "activation", BUILT_IN_ACTIVATIONS)]

@@ -7,9 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
-from tqdm.auto import tqdm
 
 from ._version import __version__
 from .activations import Activation, get_activation
@@ -19,6 +18,7 @@ from .devices import DEVICES, get_device
 from .encoding import check_intensities, levels
 from .learning import desired_train
 from .model import Inputs, Network, Parameters, Testing, Training
+from .progress import Progress
 from .randomness import derive_keys
 from .validation import binary_array, choice, integer, real
 
@@ -36,6 +36,10 @@ PAPER_SETTINGS = {
 
 #: Independent streams of random numbers that one `random_state` gives.
 _TRAIN_INPUTS, _ORDER, _START, _TEST_INPUTS, _TEST_OUTPUTS, _CHOICES = range(10, 16)
+
+
+#: The classifier before training, in an exported folder.
+_EXPORTED = "classifier.npz"
 
 
 class GLMClassifier(ClassifierMixin, BaseEstimator):
@@ -181,6 +185,40 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         self.history_ = history
         self.timing_ = asdict(timing)
         return self
+
+    def export(self, X, y, directory):
+        """Write a project that does what `fit` would, and builds and runs by itself.
+
+        ``make run`` in the folder compiles and trains; `load` and ``glmbrian
+        evaluate`` then read the folder.
+
+        Parameters
+        ----------
+        X, y
+            As for `fit`.
+        directory : str or Path
+            A new or an empty folder.
+
+        Raises
+        ------
+        OSError
+            If `directory` cannot be written.
+        TypeError, ValueError
+            As for `fit`, or if `directory` is not empty or `device` cannot export.
+        """
+        network, training, inputs, labels, classes, start = self._prepare(X, y)
+        device = get_device(self.device)
+        if not hasattr(device, "export"):
+            raise ValueError(f"device must be 'cpp_standalone' to export, got {self.device!r}")
+        directory = Path(directory)
+        if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+            raise ValueError(f"directory must be new or empty, but {directory} is not")
+        directory.mkdir(parents=True, exist_ok=True)
+        device.export(network, start, inputs, labels, training, directory)
+        untrained = clone(self)
+        untrained._keys, untrained.history_ = self._keys, np.empty(0)
+        untrained._set_learned(start, network, classes)
+        untrained.save(directory / _EXPORTED)
 
     def _prepare(self, X, y):
         """Check everything, and return what a device needs to train."""
@@ -389,7 +427,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             )
 
     def _progress(self, task, total):
-        return _Progress(task, total, self.verbose)
+        return Progress(task, total, self.verbose)
 
     # ------------------------------------------------------------------ files
 
@@ -462,6 +500,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         path : str or Path
+            The file, or a folder that `export` has written and whose program has
+            run.
 
         Returns
         -------
@@ -474,6 +514,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         ValueError
             If it is not such a file.
         """
+        if Path(path).is_dir():
+            return cls._load_exported(Path(path))
         try:
             with np.load(path, allow_pickle=False) as file:
                 content = {name: file[name] for name in file.files}
@@ -501,6 +543,20 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         return classifier
 
 
+    @classmethod
+    def _load_exported(cls, folder):
+        if not (folder / _EXPORTED).is_file():
+            raise ValueError(f"path: the folder {folder} is none that GLMClassifier.export has written")
+        classifier = cls.load(folder / _EXPORTED)
+        network = classifier._network(
+            classifier.n_features_in_, len(classifier.classes_), classifier.basis_
+        )
+        device = get_device(classifier.device)
+        parameters, classifier.history_ = device.read_exported(network, folder)
+        classifier._set_learned(parameters, network, classifier.classes_)
+        return classifier
+
+
 def _check_labels(y, n):
     """Return the distinct classes, and the index of each label among them."""
     y = np.asarray(y)
@@ -521,21 +577,3 @@ def _umask():
     umask = os.umask(0)
     os.umask(umask)
     return umask
-
-
-class _Progress:
-    """A progress bar that takes the number of presentations done so far."""
-
-    def __init__(self, task, total, show):
-        self._bar = tqdm(
-            total=total, desc=task, unit=" presentations", leave=False, disable=not show, delay=1
-        )
-
-    def __enter__(self):
-        return self._update
-
-    def __exit__(self, *exception):
-        self._bar.close()
-
-    def _update(self, done):
-        self._bar.update(done - self._bar.n)

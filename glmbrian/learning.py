@@ -250,17 +250,17 @@ def feedback_gradient(outputs, grad_u, basis):
 
 def _checked_inputs(spikes, basis, weights, bias):
     spikes = binary_array(spikes, "spikes", ("T", "N_X"))
+    if 0 in spikes.shape:
+        raise ValueError(f"spikes must have at least one step and one input, got {spikes.shape}")
     basis = finite_array(basis, "basis", ("window", "K"))
+    if 0 in basis.shape:
+        raise ValueError(f"basis must have at least one lag and one function, got {basis.shape}")
     bias = finite_array(bias, "bias", ("N_Y",))
+    if bias.size == 0:
+        raise ValueError("bias must have at least one entry")
     weights = finite_array(
         weights, "weights", (spikes.shape[1], bias.size, basis.shape[1])
     )
-    if 0 in spikes.shape:
-        raise ValueError(f"spikes must have at least one step and one input, got {spikes.shape}")
-    if 0 in basis.shape:
-        raise ValueError(f"basis must have at least one lag and one function, got {basis.shape}")
-    if bias.size == 0:
-        raise ValueError("bias must have at least one entry")
     return spikes, basis, weights, bias
 
 

@@ -24,7 +24,9 @@ class FirstSpikeStop(CodeRunner):
     Notes
     -----
     On the C++ standalone device this needs Brian 2.6 or newer: before, a
-    generated program could not end a run.
+    generated program could not end a run.  There the time ``t`` (not the number of
+    the step) is wrong in the first step after a stop: Brian's generated code sets
+    it as if the run had gone to its end.
 
     Examples
     --------

@@ -8,7 +8,7 @@ Each module offers
 - ``test(network, parameters, inputs, testing, progress)``, which returns
   ``(outcome, timing)``.
 
-`progress` is called with the number of presentations done so far.
+`progress` is a `glmbrian.progress.Progress` or its like.
 """
 
 from importlib import import_module

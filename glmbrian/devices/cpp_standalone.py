@@ -74,6 +74,23 @@ def test(network, parameters, inputs, testing, progress):
         return Outcome.from_rows(rows, network.n_outputs), timing
 
 
+def export(network, parameters, inputs, labels, training, folder):
+    """Write a project into the empty `folder` that trains by itself, with make."""
+    generate(network, folder, compile_program=False)
+    write_training(folder / "job", parameters, inputs, labels, training)
+    _complete_makefile(folder)
+
+
+def read_exported(network, folder):
+    """Return the `Parameters` and the history that an exported program has learned."""
+    learned = folder / "job" / "trained.bin"
+    if not learned.is_file():
+        raise FileNotFoundError(
+            f"path: the program in {folder} has not run yet; run `make run` in that folder"
+        )
+    return read_parameters(learned, network), np.fromfile(folder / "job" / "history.bin")
+
+
 def find_compiler():
     """Return the path of the C++ compiler that the makefile calls, or None."""
     if shutil.which("make") is None:
@@ -156,9 +173,15 @@ def read_parameters(path, network):
 @contextmanager
 def _finished_run(network, write_job, progress):
     """Build and run a program; yield its job folder and the `Timing`."""
+
+    def build(folder):
+        progress.compiling()
+        _build(network, folder)
+
     started = time.perf_counter()
-    program = find_or_build(_program_key(network), lambda folder: _build(network, folder))
+    program = find_or_build(_program_key(network), build)
     built = time.perf_counter()
+    progress(0)
     with tempfile.TemporaryDirectory(prefix="glmbrian-run-") as folder:
         job = Path(folder) / "job"
         write_job(job)
@@ -209,7 +232,7 @@ def _build(network, folder):
     generate(network, folder, compile_program=True)
     shutil.rmtree(folder / "code_objects")
     for leftover in [*folder.rglob("*.o"), folder / "make.deps"]:
-        leftover.unlink()
+        leftover.unlink(missing_ok=True)
 
 
 def generate(network, folder, compile_program):
@@ -256,6 +279,14 @@ def generate(network, folder, compile_program):
         header = resources.files("glmbrian").joinpath("native", _HEADER)
         (folder / _HEADER).write_text(header.read_text())
         device.build(directory=str(folder), compile=compile_program, run=False, with_output=False)
+
+
+def _complete_makefile(folder):
+    """Give Brian's makefile a target that runs, and the name that people look for."""
+    text = (folder / "makefile").read_text().replace(" makefile", " Makefile")
+    # Where file names do not tell cases apart, these two are one file.
+    (folder / "makefile").unlink()
+    (folder / "Makefile").write_text(text + "\nrun: all\n\t./$(PROGRAM)\n\n.PHONY: run\n")
 
 
 #: The operations of native/presentations.hpp and the slots in which they are called.

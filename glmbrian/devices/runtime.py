@@ -23,6 +23,7 @@ from ..learning import (
 )
 from ..model import Outcome, Timing, Trace
 from ..neurons import GLMNeurons
+from ..progress import Silent
 from ..randomness import DRAW_LEVELS, shuffled, split_key
 from ..synapses import GLMSynapses
 
@@ -43,7 +44,7 @@ def test(network, parameters, inputs, testing, progress):
 
 def record(network, parameters, inputs, testing):
     """Test as `test` does, and return a `glmbrian.model.Trace` a presentation."""
-    simulation = _Recording(network, parameters, inputs, testing, lambda done: None)
+    simulation = _Recording(network, parameters, inputs, testing, Silent())
     simulation.run(len(inputs))
     return simulation.traces
 
@@ -90,8 +91,11 @@ class _Simulation:
 
     def _create(self):
         network = self.network
-        self.clock = Clock(dt=1 * ms)
-        self.encoder = RateEncoder(np.zeros(network.n_inputs, dtype=np.uint8), clock=self.clock)
+        self.clock = Clock(dt=1 * ms, name="glm_clock")
+        # With fixed names Brian's Cython target finds code that it compiled before.
+        self.encoder = RateEncoder(
+            np.zeros(network.n_inputs, dtype=np.uint8), clock=self.clock, name="glm_inputs"
+        )
         self.encoder.key_low, self.encoder.key_high = split_key(self.input_key)
         self.neurons = GLMNeurons(
             network.n_outputs,
@@ -99,8 +103,9 @@ class _Simulation:
             feedback=network.feedback_basis,
             activation=network.activation,
             clock=self.clock,
+            name="glm_outputs",
         )
-        self.synapses = GLMSynapses(self.encoder, self.neurons)
+        self.synapses = GLMSynapses(self.encoder, self.neurons, name="glm_synapses")
         self.load_parameters()
         self.brian = BrianNetwork(
             self.encoder,

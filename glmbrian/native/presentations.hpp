@@ -227,26 +227,44 @@ private:
 
 typedef double Trace[N_STEPS][N_OUTPUTS];
 
-// Eqs. first_spk_method_2 to first_spk_method_q; returns the log-likelihood.
+// log(g + (1 - g) w), given both logarithms and loss = 1 - w.
+inline double log_mixture(double log_g, double log_rest, double log_w, double loss)
+{
+    const double missing = std::exp(log_rest) * loss;
+    if (missing < 0.5) return std::log1p(-missing);
+    const double b = log_rest + log_w, largest = std::max(log_g, b);
+    return largest + std::log(std::exp(log_g - largest) + std::exp(b - largest));
+}
+
+// Eqs. first_spk_method_2 to first_spk_method_q; returns the log-likelihood.  Goes
+// backwards over the steps, so that nothing cancels: see glmbrian/learning.py.
 inline double first_to_spike_gradient(const Trace& u, int label, Trace& grad)
 {
-    double log_p[N_STEPS], silence = 0.0, largest = -INFINITY;
-    for (int t = 0; t < N_STEPS; t++) {
-        for (int i = 0; i < N_OUTPUTS; i++) silence += Activation::log_silence(u[t][i]);
-        log_p[t] = silence - Activation::log_silence(u[t][label]) + Activation::log_spike(u[t][label]);
-        largest = std::max(largest, log_p[t]);
-    }
-    double q[N_STEPS], total = 0.0;
-    for (int t = 0; t < N_STEPS; t++) total += q[t] = std::exp(log_p[t] - largest);
-    double h = 0.0;
+    double stop[N_STEPS], go_on[N_STEPS], loss[N_STEPS];
+    // of the right neuron being first if nobody spiked before step t: log w_t, 1 - w_t
+    double log_win = -INFINITY, loss_now = 1.0;
     for (int t = N_STEPS - 1; t >= 0; t--) {
-        q[t] /= total;
-        h += q[t];
+        const double log_g = Activation::log_spike(u[t][label]);
+        const double log_rest = Activation::log_silence(u[t][label]);
+        const double log_s = log_mixture(log_g, log_rest, log_win, loss_now);
+        loss[t] = loss_now;
+        stop[t] = log_g - log_s;
+        go_on[t] = log_rest + log_win - log_s;
+        log_win = log_s;
         for (int i = 0; i < N_OUTPUTS; i++)
-            grad[t][i] = (i == label ? h - q[t] : h) * Activation::log_silence_slope(u[t][i]);
-        grad[t][label] += q[t] * Activation::log_spike_slope(u[t][label]);
+            if (i != label) log_win += Activation::log_silence(u[t][i]);
+        loss_now = -std::expm1(log_win);
     }
-    return largest + std::log(total);
+    double log_h = 0.0;
+    for (int t = 0; t < N_STEPS; t++) {
+        const double h = std::exp(log_h);
+        for (int i = 0; i < N_OUTPUTS; i++)
+            grad[t][i] = i == label
+                ? h * std::exp(stop[t]) * loss[t] * Activation::log_spike_slope(u[t][i])
+                : h * Activation::log_silence_slope(u[t][i]);
+        log_h += go_on[t];
+    }
+    return log_win;
 }
 
 // Eqs. LL_conv and err to rho_def; `desired(t, i)` is the desired train.
@@ -491,6 +509,8 @@ private:
         std::ofstream file("job/run.txt");
         file << "steps " << n_steps_run_ << "\nseconds " << seconds.count() << "\n";
         close_checked(file, "job/run.txt");
+        std::printf("glmbrian: %lld presentations in %.2f s, results are in the folder job\n",
+                    (long long)(job_.n_epochs * job_.n_items), seconds.count());
     }
 };
 

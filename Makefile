@@ -1,0 +1,70 @@
+# make demo         train and test a first-to-spike classifier on real MNIST digits
+# make test         run the tests
+# make genn-env     set up an environment with brian2genn, and the Brian 2 that it needs
+# make test-genn    run the tests there
+# make clean        remove all that these made
+#
+# Each sets up its own virtual environment first, again when the sources changed.
+# PYTHON=python3.12 chooses another Python (GENN_PYTHON for brian2genn, which needs
+# 3.10, 3.11 or 3.12), TESTS=tests/test_bases.py some tests, PYTEST_ARGS=-x options.
+
+PYTHON ?= python3
+GENN_PYTHON ?= $(PYTHON)
+TESTS ?= --pyargs glmbrian ./tests
+PYTEST_ARGS ?=
+
+version_of = $(shell $(1) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+VERSION := $(call version_of,$(PYTHON))
+GENN_VERSION := $(call version_of,$(GENN_PYTHON))
+
+DEMO_ENV := .venv
+TEST_ENV := .venv-test-$(VERSION)
+GENN_ENV := .venv-genn
+
+SOURCES := setup.cfg pyproject.toml $(wildcard README.md data/* \
+	glmbrian/*.py glmbrian/*/*.py glmbrian/native/*.hpp)
+
+# $(call install,python,its version,environment,what to install)
+define install
+	test -x $(3)/bin/python$(2) || $(1) -m venv --clear $(3)
+	rm -rf build glmbrian.egg-info
+	$(3)/bin/python -m pip --disable-pip-version-check install '$(4)'
+	rm -rf build glmbrian.egg-info
+	touch $@
+endef
+
+# The pytest command, unlike `python -m pytest`, does not put this folder on Python's
+# path: the tests are of the package as it is installed.
+# $(call pytest,environment)
+define pytest
+	$(1)/bin/python -m pip --disable-pip-version-check list
+	$(1)/bin/pytest --ignore-glob='*/glmbrian/data/*' $(PYTEST_ARGS) $(TESTS)
+endef
+
+.PHONY: demo test genn-env test-genn clean
+
+demo: $(DEMO_ENV)/installed-$(VERSION)
+	$(DEMO_ENV)/bin/glmbrian train --classes 5 7 --n-steps 8 --n-basis 8 \
+		--decoding first-to-spike --device auto --output output/demo
+
+test: $(TEST_ENV)/installed-$(VERSION)
+	$(call pytest,$(TEST_ENV))
+
+genn-env: $(GENN_ENV)/installed-$(GENN_VERSION)
+
+test-genn: genn-env
+	$(call pytest,$(GENN_ENV))
+
+$(DEMO_ENV)/installed-$(VERSION): $(SOURCES)
+	$(call install,$(PYTHON),$(VERSION),$(DEMO_ENV),.)
+
+$(TEST_ENV)/installed-$(VERSION): $(SOURCES)
+	$(call install,$(PYTHON),$(VERSION),$(TEST_ENV),.[test])
+
+$(GENN_ENV)/installed-$(GENN_VERSION): $(SOURCES)
+	$(call install,$(GENN_PYTHON),$(GENN_VERSION),$(GENN_ENV),.[genn,test])
+
+clean:
+	rm -rf .venv .venv-test-* .venv-genn output build dist glmbrian.egg-info \
+		.pytest_cache .hypothesis
+	find glmbrian tests data -name __pycache__ -prune -exec rm -rf {} +

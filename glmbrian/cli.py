@@ -1,0 +1,235 @@
+"""The command line: ``glmbrian train | evaluate | export``."""
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from ._version import __version__
+from .activations import BUILT_IN_ACTIVATIONS
+from .datasets import load_mnist
+from .decoding import ON_SILENCE, ON_TIE
+from .devices import DEVICES
+from .devices.cpp_standalone import find_compiler
+from .estimator import DECODINGS, PAPER_SETTINGS, GLMClassifier
+
+#: Options of ``train`` and ``export`` that are parameters of `GLMClassifier`.
+_CLASSIFIER_OPTIONS = {
+    "decoding": dict(choices=DECODINGS),
+    "n_steps": dict(type=int, metavar="T", help="steps of a presentation"),
+    "n_basis": dict(type=int, metavar="K", help="basis functions of a kernel"),
+    "window": dict(type=int, metavar="LAGS", help="lags of a kernel"),
+    "learning_rate": dict(type=float, metavar="RATE"),
+    "n_epochs": dict(type=int, metavar="N"),
+    "batch_size": dict(type=int, metavar="N"),
+    "weight_scale": dict(type=float, metavar="SCALE", help="weights start uniform within +-SCALE"),
+    "bias_init": dict(type=lambda text: text if text == "uniform" else float(text), metavar="BIAS",
+                      help="where biases start: a number or 'uniform'"),
+    "activation": dict(choices=BUILT_IN_ACTIVATIONS),
+    "target_period": dict(type=int, metavar="N", help="period of the desired train (rate)"),
+    "on_silence": dict(choices=ON_SILENCE),
+    "on_tie": dict(choices=ON_TIE),
+    "random_state": dict(type=int, metavar="SEED", help="seed (default 0)"),
+}  # fmt: skip
+
+
+def main(arguments=None):
+    """Run the command line and return the exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        result = options.run(options)
+    except (ValueError, TypeError, OSError, RuntimeError) as error:
+        print(f"glmbrian {options.command}: error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"glmbrian {options.command}: stopped", file=sys.stderr)
+        return 130
+    # With --json, people's text goes where logs go.
+    _show(result, sys.stderr if options.json else sys.stdout)
+    if options.json:
+        print(json.dumps(result), flush=True)
+    return 0
+
+
+def _parser():
+    parser = argparse.ArgumentParser(
+        prog="glmbrian", description="Spiking GLM neurons for Brian 2: train and test on MNIST digits."
+    )
+    parser.add_argument("--version", action="version", version=f"glmbrian {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+
+    train = commands.add_parser("train", help="train and test a classifier, and draw pictures")
+    _add_data_options(train)
+    _add_classifier_options(train)
+    train.add_argument("--device", choices=("auto", *DEVICES), default="auto",
+                       help="auto: cpp_standalone where there is a C++ compiler, else runtime")
+    train.add_argument("--output", type=Path, default=Path("glmbrian-output"), metavar="DIR",
+                       help="folder for model.npz and training.png (default %(default)s)")
+    train.set_defaults(run=_train)
+
+    evaluate = commands.add_parser("evaluate", help="test a trained model")
+    evaluate.add_argument("model", type=Path, help="model.npz, or an exported folder that has run")
+    _add_data_options(evaluate, classes=None)
+    evaluate.add_argument("--device", choices=("auto", *DEVICES), default="auto")
+    evaluate.set_defaults(run=_evaluate)
+
+    export = commands.add_parser("export", help="write a project that trains by itself")
+    export.add_argument("directory", type=Path, metavar="DIR", help="a new or an empty folder")
+    _add_data_options(export)
+    _add_classifier_options(export)
+    export.add_argument("--device", choices=("cpp_standalone",), default="cpp_standalone")
+    export.set_defaults(run=_export)
+
+    for command in (train, evaluate, export):
+        command.add_argument("--json", action="store_true",
+                             help="print one JSON object as the last line of standard output")
+        command.add_argument("--quiet", action="store_true", help="no progress bar")
+    return parser  # fmt: skip
+
+
+def _add_data_options(command, classes=(5, 7)):
+    default = "those of the model" if classes is None else " ".join(map(str, classes))
+    command.add_argument("--classes", nargs="+", default=classes, metavar="DIGIT",
+                         help=f"digits, or 'all' (default: {default})")
+    command.add_argument("--n-train", type=int, default=1000, metavar="N", help="images a class")
+    command.add_argument("--n-test", type=int, default=1000, metavar="N", help="images a class")
+    command.add_argument("--data-dir", type=Path, metavar="DIR",
+                         help="IDX files of MNIST to use in place of those that come along")  # fmt: skip
+
+
+def _add_classifier_options(command):
+    defaults = GLMClassifier().get_params()
+    command.add_argument("--paper-settings", action="store_true",
+                         help="the paper's learning rate, epochs and start, where not given")  # fmt: skip
+    for name, settings in _CLASSIFIER_OPTIONS.items():
+        if "choices" in settings or ("help" not in settings):
+            settings = dict(settings, help=f"(default {defaults[name]})")
+        command.add_argument("--" + name.replace("_", "-"), **settings)
+
+
+# ------------------------------------------------------------------ the commands
+
+
+def _train(options):
+    data = _load_data(options)
+    classifier = _classifier(options, _device(options.device))
+    _require_writable(options.output)
+    classifier.fit(data.X_train, data.y_train)
+    training = classifier.timing_
+    tested = classifier.evaluate(data.X_test, data.y_test)
+    model, figure = options.output / "model.npz", options.output / "training.png"
+    classifier.save(model)
+    from . import plotting
+
+    plotting.training_report(classifier, data.X_test, data.y_test, figure)
+    return {
+        **tested,
+        "presentations_per_second": training["presentations"] / training["run_seconds"],
+        "build_seconds": training["build_seconds"],
+        "run_seconds": training["run_seconds"],
+        "n_steps": classifier.n_steps,
+        "device": classifier.device,
+        "model": str(model),
+        "figure": str(figure),
+    }
+
+
+def _evaluate(options):
+    classifier = GLMClassifier.load(options.model)
+    classifier.device = _device(options.device)
+    classifier.verbose = not options.quiet
+    if options.classes is None:
+        options.classes = [str(label) for label in classifier.classes_.tolist()]
+    options.n_train = 0
+    data = _load_data(options)
+    tested = classifier.evaluate(data.X_test, data.y_test)
+    timing = classifier.timing_
+    return {
+        **tested,
+        "presentations_per_second": timing["presentations"] / timing["run_seconds"],
+        "build_seconds": timing["build_seconds"],
+        "run_seconds": timing["run_seconds"],
+        "n_steps": classifier.n_steps,
+        "device": classifier.device,
+        "model": str(options.model),
+    }
+
+
+def _export(options):
+    data = _load_data(options)
+    classifier = _classifier(options, options.device)
+    classifier.export(data.X_train, data.y_train, options.directory)
+    return {
+        "directory": str(options.directory),
+        "build and run": f"make -C {options.directory} run",
+        "then test": f"glmbrian evaluate {options.directory}",
+    }
+
+
+def _load_data(options):
+    classes = options.classes
+    if list(classes) == ["all"]:
+        classes = "all"
+    else:
+        try:
+            classes = [int(label) for label in classes]
+        except ValueError:
+            raise ValueError(
+                f"--classes must be digits from 0 to 9 or 'all', got {' '.join(classes)}"
+            ) from None
+    return load_mnist(classes, options.n_train, options.n_test, data_dir=options.data_dir)
+
+
+def _classifier(options, device):
+    settings = dict(PAPER_SETTINGS) if options.paper_settings else {}
+    settings["random_state"] = 0
+    for name in _CLASSIFIER_OPTIONS:
+        value = getattr(options, name)
+        if value is not None:
+            settings[name] = value
+    return GLMClassifier(device=device, verbose=not options.quiet, **settings)
+
+
+def _device(name):
+    if name != "auto":
+        return name
+    if find_compiler() is not None:
+        return "cpp_standalone"
+    print(
+        "glmbrian: no C++ compiler was found, so NumPy simulates, which takes about a "
+        "hundred times as long",
+        file=sys.stderr,
+    )
+    from brian2 import prefs
+
+    prefs.codegen.target = "numpy"  # Brian's own choice may need a compiler, too
+    return "runtime"
+
+
+def _require_writable(folder):
+    """Make `folder`, and see that files can be written there before the work begins."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise OSError(f"--output: cannot write into the folder {folder}: {error.strerror}") from None
+
+
+def _show(result, stream):
+    steps = result.get("n_steps")
+    lines = {
+        "accuracy": ("test accuracy", "{:.4f}"),
+        "mean_decision_step": ("mean decision step", f"{{:.2f}} of {steps}"),
+        "silent_fraction": ("without any spike", "{:.2%}"),
+        "operations_per_class": ("operations per class", "{:.1f}"),
+        "presentations_per_second": ("presentations a second", "{:,.0f}"),
+        "build_seconds": ("seconds to build", "{:.1f}"),
+        "run_seconds": ("seconds to run", "{:.1f}"),
+    }
+    for name, value in result.items():
+        if name != "n_steps":
+            label, form = lines.get(name, (name, "{}"))
+            print(f"{label + ':':24}{form.format(value)}", file=stream)
+

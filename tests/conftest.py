@@ -1,0 +1,70 @@
+"""What all tests share: a clean Brian 2 for each, and nothing written outside."""
+
+import os
+import shlex
+import shutil
+import tempfile
+
+os.environ["MPLBACKEND"] = "Agg"  # before anything imports matplotlib
+
+import pytest  # noqa: E402
+from hypothesis import settings  # noqa: E402
+
+settings.register_profile("glmbrian", derandomize=True, deadline=None)
+settings.load_profile("glmbrian")
+
+CACHE_VARIABLE = "GLMBRIAN_CACHE_DIR"
+
+
+class BrianState:
+    """A plugin, not a fixture of this file, so that it is for doctests as well."""
+
+    @pytest.fixture(autouse=True)
+    def restore_brian(self):
+        """Leave Brian's device, preferences and default clock as they were.
+
+        Standalone devices are emptied too: read what a simulation gave before the
+        test, or the fixture that ran it for several tests, is over.
+        """
+        from brian2 import defaultclock, prefs, second
+        from brian2.devices.device import (
+            all_devices,
+            previous_devices,
+            reset_device,
+            runtime_device,
+        )
+
+        preferences = dict(prefs)
+        dt = float(defaultclock.dt / second)
+        yield
+        for device in all_devices.values():
+            if device is not runtime_device:
+                device.reinit()
+        previous_devices.clear()
+        reset_device()  # to runtime, as there is no previous device
+        for name, value in preferences.items():
+            if prefs[name] != value:
+                prefs[name] = value
+        defaultclock.dt = dt * second
+
+
+def pytest_configure(config):
+    config.pluginmanager.register(BrianState(), "glmbrian-brian-state")
+    # Programs are compiled once a session. Already set, it is somebody's choice.
+    if CACHE_VARIABLE not in os.environ:
+        folder = tempfile.mkdtemp(prefix="glmbrian-tests-")
+        os.environ[CACHE_VARIABLE] = folder
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+        config.add_cleanup(lambda: os.environ.pop(CACHE_VARIABLE, None))
+
+
+def has_compiler():
+    chosen = shlex.split(os.environ.get("CXX", ""))[:1]
+    return any(map(shutil.which, [*chosen, "g++", "clang++"]))
+
+
+def pytest_collection_modifyitems(items):
+    if not has_compiler():
+        for item in items:
+            if item.get_closest_marker("compiled"):
+                item.add_marker(pytest.mark.skip(reason="no C++ compiler"))

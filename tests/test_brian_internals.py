@@ -1,0 +1,39 @@
+"""What the package needs from inside Brian 2 is there in this version."""
+
+import numpy as np
+import pytest
+from brian2 import Network, NetworkOperation, NeuronGroup, get_device, ms, prefs, set_device
+from brian2.devices.cpp_standalone.device import CPPStandaloneDevice
+
+from glmbrian import brian_internals
+
+
+def test_spike_array_ends_with_the_number_of_spikes():
+    prefs.codegen.target = "numpy"
+    group = NeuronGroup(4, "v : 1", threshold="v > 0", reset="")
+    group.v = [0, 1, 0, 1]
+    seen = []
+    look = NetworkOperation(lambda: seen.append(spikes.copy()), when="end")
+    spikes = brian_internals.spike_array(group).get_value()
+    Network(group, look).run(0.1 * ms)
+    (spikes,) = seen
+    np.testing.assert_array_equal(spikes[: spikes[-1]], [1, 3])
+    assert spikes[-1] == 2 and len(spikes) == 5
+
+
+def test_private_device_leaves_the_users_alone():
+    set_device("cpp_standalone", build_on_run=False)
+    users = get_device()
+    with brian_internals.private_standalone_device() as device:
+        assert get_device() is device
+        assert isinstance(device, CPPStandaloneDevice) and device is not users
+    assert get_device() is users
+    with pytest.raises(RuntimeError), brian_internals.private_standalone_device():
+        raise RuntimeError
+    assert get_device() is users
+
+
+def test_compiler_setting_follows_the_preferences():
+    before = brian_internals.compiler_setting()
+    prefs.codegen.cpp.extra_compile_args_gcc = ["-O1"]
+    assert brian_internals.compiler_setting() != before

@@ -1,0 +1,333 @@
+"""The classifier: accuracy on real digits, its cost, its files and its errors."""
+
+import json
+
+import numpy as np
+import pytest
+from brian2 import prefs
+
+import glmbrian as glm
+from glmbrian import cache
+from glmbrian.learning import membrane_potential
+
+DIGITS = glm.datasets.load_mnist((5, 7))
+compiled = pytest.mark.compiled
+
+
+@pytest.fixture(autouse=True)
+def numpy_target():
+    prefs.codegen.target = "numpy"
+
+
+@pytest.fixture(scope="module")
+def first_to_spike():
+    return glm.GLMClassifier(n_epochs=50, random_state=0).fit(DIGITS.X_train, DIGITS.y_train)
+
+
+@pytest.fixture(scope="module")
+def rate():
+    return glm.GLMClassifier("rate", random_state=0).fit(DIGITS.X_train, DIGITS.y_train)
+
+
+@compiled
+def test_first_to_spike_accuracy_and_cost(first_to_spike):
+    result = first_to_spike.evaluate(DIGITS.X_test, DIGITS.y_test)
+    assert result["accuracy"] >= 0.98
+    # no steps are simulated after a decision
+    simulated = first_to_spike.timing_["steps"]
+    assert simulated == pytest.approx(result["mean_decision_step"] * len(DIGITS.X_test), rel=1e-9)
+    assert simulated < 0.7 * 8 * len(DIGITS.X_test)
+    assert result["silent_fraction"] < 0.02
+
+
+@compiled
+def test_rate_accuracy_and_cost(rate):
+    result = rate.evaluate(DIGITS.X_test, DIGITS.y_test)
+    assert result["accuracy"] >= 0.975
+    assert result["mean_decision_step"] == 8
+    assert rate.timing_["steps"] == 8 * len(DIGITS.X_test)
+    assert rate.feedback_.shape == (2, 8) and np.abs(rate.feedback_).max() > 0.01
+
+
+@compiled
+@pytest.mark.long
+def test_no_seed_ends_in_a_bad_optimum():
+    scores = [
+        glm.GLMClassifier(n_steps=4, n_basis=1, n_epochs=100, random_state=seed)
+        .fit(DIGITS.X_train, DIGITS.y_train)
+        .score(DIGITS.X_test, DIGITS.y_test)
+        for seed in range(10)
+    ]
+    assert min(scores) >= 0.95, scores
+
+
+@compiled
+@pytest.mark.parametrize("decoding", ["first-to-spike", "rate"])
+def test_devices_learn_the_same(decoding):
+    few = glm.datasets.load_mnist((5, 7), 20, 20)
+    fitted = [
+        glm.GLMClassifier(decoding, n_epochs=2, device=device, random_state=3).fit(
+            few.X_train, few.y_train
+        )
+        for device in ("runtime", "cpp_standalone")
+    ]
+    for name in ("weights_", "feedback_", "bias_", "history_"):
+        first, second = (getattr(classifier, name) for classifier in fitted)
+        np.testing.assert_allclose(first, second, rtol=0, atol=1e-9, err_msg=name)
+    predictions = [classifier.predict(few.X_test) for classifier in fitted]
+    np.testing.assert_array_equal(*predictions)
+
+
+@compiled
+def test_second_fit_of_an_architecture_compiles_nothing(first_to_spike, monkeypatch):
+    def build(*arguments):
+        raise AssertionError("compiled again")
+
+    monkeypatch.setattr("glmbrian.devices.cpp_standalone._build", build)
+    few = glm.datasets.load_mnist((1, 9), 30, 30)
+    again = glm.GLMClassifier(n_epochs=2, learning_rate=0.1, batch_size=4, random_state=9)
+    assert again.fit(few.X_train, few.y_train).timing_["presentations"] == 120
+
+
+@compiled
+def test_recorded_presentations_are_those_of_the_test_run(first_to_spike):
+    traces = first_to_spike.record(DIGITS.X_test[:5])
+    outcome = first_to_spike._test(DIGITS.X_test[:5])
+    np.testing.assert_array_equal([len(trace.inputs) for trace in traces], outcome.steps)
+    np.testing.assert_array_equal([trace.inputs.sum() for trace in traces], outcome.input_spikes)
+    for trace in traces:
+        u = membrane_potential(
+            trace.inputs,
+            first_to_spike.basis_.matrix,
+            first_to_spike.weights_,
+            first_to_spike.bias_,
+        )
+        np.testing.assert_allclose(trace.potentials, u, atol=1e-9)
+
+
+@compiled
+def test_a_users_standalone_network_is_left_alone(first_to_spike):
+    from brian2 import NeuronGroup, Network, device, get_device, ms, set_device
+
+    set_device("cpp_standalone", directory=None, build_on_run=False)
+    users_device = get_device()
+    group = NeuronGroup(3, "dv/dt = 1/(10*ms) : 1", method="euler")
+    network = Network(group)
+    network.run(1 * ms)
+    few = glm.datasets.load_mnist((5, 7), 5, 5)
+    glm.GLMClassifier(n_epochs=1, n_steps=3).fit(few.X_train, few.y_train)
+    glm.GLMClassifier(n_epochs=1, n_steps=3, device="runtime").fit(few.X_train, few.y_train)
+    assert get_device() is users_device
+    device.build(directory=None, with_output=False)
+    np.testing.assert_allclose(group.v[:], 0.1)
+
+
+# ------------------------------------------------------------------ files
+
+
+def small(**parameters):
+    random = np.random.default_rng(0)
+    X, y = random.integers(0, 256, (12, 9)).astype(np.uint8), np.tile([0, 1, 2], 4)
+    settings = dict(n_steps=3, n_basis=2, n_epochs=1, device="runtime", random_state=1)
+    return glm.GLMClassifier(**{**settings, **parameters}).fit(X, y), X, y
+
+
+@pytest.mark.parametrize("decoding", ["first-to-spike", "rate"])
+def test_save_and_load(tmp_path, decoding):
+    classifier, X, y = small(decoding=decoding)
+    path = tmp_path / "model.npz"
+    classifier.save(path)
+    with np.load(path, allow_pickle=False) as file:
+        assert {"weights", "feedback", "bias", "basis", "feedback_basis", "classes", "config"} <= set(file.files)
+        assert json.loads(str(file["config"]))["parameters"]["decoding"] == decoding
+        assert file["weights"].shape == (9, 3, 2) and file["feedback"].shape == (3, 2)
+    loaded = glm.GLMClassifier.load(path)
+    np.testing.assert_array_equal(loaded.predict(X), classifier.predict(X))
+    assert loaded.evaluate(X, y) == classifier.evaluate(X, y)
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
+    classifier, _, _ = small()
+    path = tmp_path / "model.npz"
+    path.write_text("old")
+
+    def full_disk(*arguments, **named):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(np, "savez", full_disk)
+    with pytest.raises(OSError, match="no space"):
+        classifier.save(path)
+    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
+
+
+def test_bad_files(tmp_path):
+    classifier, _, _ = small()
+    with pytest.raises(OSError, match="path: the folder .* does not exist"):
+        classifier.save(tmp_path / "missing" / "model.npz")
+    with pytest.raises(OSError, match="path must be a file"):
+        classifier.save(tmp_path)
+    (tmp_path / "text.npz").write_text("no model")
+    with pytest.raises(ValueError, match="path must be a file written by"):
+        glm.GLMClassifier.load(tmp_path / "text.npz")
+    with pytest.raises(OSError):
+        glm.GLMClassifier.load(tmp_path / "missing.npz")
+    with pytest.raises(ValueError, match="none that GLMClassifier.export has written"):
+        glm.GLMClassifier.load(tmp_path)
+
+
+def test_string_labels_and_reject(tmp_path):
+    random = np.random.default_rng(0)
+    X, y = random.integers(0, 2, (6, 4)) * 255, np.array(["a", "b"] * 3)
+    classifier = glm.GLMClassifier(n_steps=2, n_basis=2, n_epochs=1, device="runtime").fit(X, y)
+    assert set(classifier.predict(X)) <= {"a", "b"}
+    with pytest.raises(ValueError, match="class labels must be numbers"):
+        classifier.set_params(on_silence="reject").fit(X, y)
+    classifier = glm.GLMClassifier(
+        n_steps=2, n_basis=2, n_epochs=1, bias_init=-40.0, device="runtime", on_silence="reject"
+    ).fit(X, (y == "b").astype(np.uint8))
+    np.testing.assert_array_equal(classifier.predict(X), -1)
+    assert classifier.evaluate(X, np.zeros(6))["silent_fraction"] == 1
+
+
+def test_ready_made_trains_and_real_intensities():
+    random = np.random.default_rng(0)
+    trains, y = (random.random((10, 3, 5)) < 0.5).astype(int), np.tile([3, 8], 5)
+    common = dict(n_steps=3, n_basis=2, n_epochs=2, device="runtime", random_state=0)
+    assert glm.GLMClassifier(**common).fit(trains, y).predict(trains).shape == (10,)
+    # the same image as bytes and as fractions is the same up to rounding
+    image = random.integers(0, 2, (10, 5)).astype(np.uint8)
+    first = glm.GLMClassifier(**common).fit(image * np.uint8(255), y)
+    second = glm.GLMClassifier(**common).fit(image.astype(float), y)
+    np.testing.assert_array_equal(first.weights_, second.weights_)
+
+
+def test_paper_settings():
+    classifier, _, _ = small(**{**glm.PAPER_SETTINGS, "n_epochs": 1})
+    assert classifier.get_params()["bias_init"] == "uniform"
+    assert np.abs(classifier.weights_).max() > 0.8
+
+
+# ------------------------------------------------------------------ errors
+
+GOOD_X = np.zeros((4, 6), dtype=np.uint8)
+GOOD_Y = np.array([0, 1, 0, 1])
+
+
+@pytest.mark.parametrize(
+    "parameters, error, message",
+    [
+        (dict(n_steps=0), ValueError, "n_steps must be an integer of at least 1, got 0"),
+        (dict(n_basis=0), ValueError, "n_basis must be an integer of at least 1, got 0"),
+        (dict(window=0), ValueError, "window must be an integer of at least 1, got 0"),
+        (dict(n_basis=9, window=2), ValueError, "n_basis=9 functions do not fit window=2"),
+        (dict(n_steps=2.5), TypeError, "n_steps must be an integer"),
+        (dict(n_epochs=0), ValueError, "n_epochs must be"),
+        (dict(batch_size=0), ValueError, "batch_size must be"),
+        (dict(target_period=0), ValueError, "target_period must be"),
+        (dict(learning_rate=0), ValueError, "learning_rate must be a finite number above 0"),
+        (dict(learning_rate=np.nan), ValueError, "learning_rate must be a finite number"),
+        (dict(weight_scale=-1), ValueError, "weight_scale must be a finite number at least 0"),
+        (dict(bias_init=np.inf), ValueError, "bias_init"),
+        (dict(bias_init="normal"), TypeError, "bias_init .*'uniform'"),
+        (dict(device="gpu"), ValueError, "device must be one of"),
+        (dict(activation="relu"), ValueError, "activation must be one of"),
+        (dict(decoding="latency"), ValueError, "decoding must be one of"),
+        (dict(on_silence="guess"), ValueError, "on_silence must be one of"),
+        (dict(on_tie="guess"), ValueError, "on_tie must be one of"),
+        (dict(basis=np.eye(2)), TypeError, "basis must be a basis"),
+        (dict(random_state="a"), ValueError, "random_state must be"),
+    ],
+)
+def test_bad_parameters(parameters, error, message, no_building):
+    with pytest.raises(error, match=message):
+        glm.GLMClassifier(**parameters).fit(GOOD_X, GOOD_Y)
+
+
+@pytest.mark.parametrize(
+    "X, y, error, message",
+    [
+        (GOOD_X[0], GOOD_Y, ValueError, "X must have the shape"),
+        (GOOD_X[:0], GOOD_Y[:0], ValueError, "X must hold at least one presentation"),
+        (GOOD_X - 1.0, GOOD_Y, ValueError, "X must hold .* from -1.0 to -1.0"),
+        (GOOD_X.astype(int) + 256, GOOD_Y, ValueError, "integers from 0 to 255"),
+        (GOOD_X + 1.01, GOOD_Y, ValueError, "real numbers from 0 to 1"),
+        (GOOD_X * np.nan, GOOD_Y, ValueError, "X must hold .*NaN"),
+        (GOOD_X.astype(str), GOOD_Y, TypeError, "X must hold"),
+        (np.zeros((4, 7, 6)), GOOD_Y, ValueError, r"X must have the shape \(n, 8, n_inputs\)"),
+        (np.full((4, 8, 6), 2), GOOD_Y, ValueError, "X must hold only 0 and 1"),
+        (GOOD_X, GOOD_Y[:3], ValueError, r"y must have the shape \(4,\)"),
+        (GOOD_X, np.zeros((4, 2)), ValueError, r"y must have the shape \(4,\)"),
+        (GOOD_X, np.zeros(4), ValueError, "y must hold at least two classes"),
+        (GOOD_X, [0, 1, np.nan, 1], ValueError, "y must hold class labels, but holds NaN"),
+        (GOOD_X, [0.5, 1, 0, 1], ValueError, "numbers with fractions"),
+    ],
+)
+def test_bad_data(X, y, error, message, no_building):
+    with pytest.raises(error, match=message):
+        glm.GLMClassifier().fit(X, y)
+
+
+@pytest.fixture
+def no_building(monkeypatch):
+    def build(*arguments):
+        raise AssertionError("compiled before the check")
+
+    monkeypatch.setattr("glmbrian.devices.cpp_standalone.find_or_build", build)
+
+
+def test_prediction_checks_its_input():
+    classifier, X, y = small()
+    with pytest.raises(ValueError, match="X has 8 inputs, but 9 were used in training"):
+        classifier.predict(X[:, :8])
+    with pytest.raises(ValueError, match="y must have the shape"):
+        classifier.evaluate(X, y[:3])
+    with pytest.raises(ValueError, match="not fitted yet"):
+        glm.GLMClassifier().predict(X)
+
+
+def test_without_a_compiler_it_says_so(monkeypatch):
+    monkeypatch.setattr("glmbrian.devices.cpp_standalone.find_compiler", lambda: None)
+    with pytest.raises(RuntimeError, match="needs a C\\+\\+ compiler .* or use device='runtime'"):
+        glm.GLMClassifier(n_steps=5, n_basis=5).fit(GOOD_X, GOOD_Y)
+
+
+@compiled
+def test_export_builds_and_runs_by_itself(tmp_path):
+    import subprocess
+
+    few = glm.datasets.load_mnist((5, 7), 20, 20)
+    classifier = glm.GLMClassifier("rate", n_epochs=2, n_steps=3, n_basis=2, random_state=3)
+    folder = tmp_path / "project"
+    classifier.export(few.X_train, few.y_train, folder)
+    with pytest.raises(OSError, match="has not run yet"):
+        glm.GLMClassifier.load(folder)
+    with pytest.raises(ValueError, match="directory must be new or empty"):
+        classifier.export(few.X_train, few.y_train, folder)
+    subprocess.run(["make", "run"], cwd=folder, check=True, capture_output=True)
+    exported = glm.GLMClassifier.load(folder)
+    classifier.fit(few.X_train, few.y_train)
+    np.testing.assert_array_equal(exported.weights_, classifier.weights_)
+    np.testing.assert_array_equal(exported.feedback_, classifier.feedback_)
+    np.testing.assert_array_equal(exported.predict(few.X_test), classifier.predict(few.X_test))
+
+
+def test_programs_are_built_once_and_only_whole(tmp_path, monkeypatch):
+    monkeypatch.setenv("GLMBRIAN_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(cache, "MOST_PROGRAMS", 2)
+    built = []
+
+    def build(folder):
+        (folder / "main").write_text("program")
+        built.append(folder)
+
+    def fail(folder):
+        (folder / "main").write_text("half")
+        raise RuntimeError("compiler error")
+
+    with pytest.raises(RuntimeError, match="compiler error"):
+        cache.find_or_build("a", fail)
+    assert list((tmp_path / "programs").iterdir()) == []
+    for key in "aabcb":
+        assert (cache.find_or_build(key, build) / "main").read_text() == "program"
+    assert len(built) == 3
+    assert sorted(path.name for path in (tmp_path / "programs").iterdir()) == ["b", "c"]

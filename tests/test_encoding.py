@@ -1,0 +1,79 @@
+"""Rate encoding in Brian equals its NumPy form and has the right statistics."""
+
+import numpy as np
+import pytest
+from brian2 import Network, SpikeMonitor, defaultclock, ms, prefs
+
+import glmbrian as glm
+from glmbrian.encoding import LEVEL_OF_BYTE, levels, rate_encode
+from glmbrian.randomness import derive_keys
+
+
+@pytest.fixture(autouse=True)
+def numpy_target():
+    prefs.codegen.target = "numpy"
+    defaultclock.dt = 1 * ms
+
+
+def run(encoder, n_steps):
+    monitor = SpikeMonitor(encoder)
+    Network(encoder, monitor).run(n_steps * ms, namespace={})
+    trains = np.zeros((n_steps, len(encoder)), dtype=np.uint8)
+    trains[np.round(monitor.t / ms).astype(int), np.asarray(monitor.i)] = 1
+    return trains
+
+
+def test_levels_stand_for_intensity_over_510():
+    np.testing.assert_allclose(LEVEL_OF_BYTE / 65536, np.arange(256) / 510, atol=2.0**-17)
+    assert LEVEL_OF_BYTE[255] == 32768 and LEVEL_OF_BYTE[0] == 0
+    np.testing.assert_array_equal(levels(np.array([0.0, 0.5, 1.0])), [0, 16384, 32768])
+
+
+def test_images_follow_each_other():
+    images = np.random.default_rng(0).integers(0, 256, (3, 40)).astype(np.uint8)
+    trains = run(glm.RateEncoder(images, n_steps=8, random_state=5), 24)
+    expected = rate_encode(levels(images), derive_keys(5, 0)[0], [0, 1, 2], 8)
+    np.testing.assert_array_equal(trains, expected.reshape(24, 40))
+
+
+def test_spikes_are_bernoulli_and_independent():
+    image = np.array([0, 51, 102, 255, 255], dtype=np.uint8)
+    trains = run(glm.RateEncoder(image, random_state=1), 5000)
+    p = image / 510
+    error = np.abs(trains.mean(0) - p) / np.sqrt(np.maximum(p * (1 - p), 1e-12) / 5000)
+    assert trains[:, 0].sum() == 0 and error[1:].max() < 4
+    pair = trains[:, 3:].astype(float)
+    assert abs(np.corrcoef(pair.T)[0, 1]) < 0.06
+    assert abs(np.corrcoef(pair[1:, 0], pair[:-1, 0])[0, 1]) < 0.06
+
+
+def test_another_image_at_run_time():
+    encoder = glm.RateEncoder(np.zeros(3), random_state=1)
+    monitor = SpikeMonitor(encoder)
+    network = Network(encoder, monitor)
+    network.run(20 * ms)
+    assert monitor.num_spikes == 0
+    encoder.intensity = [0, 255, 0]
+    network.run(50 * ms)
+    assert set(monitor.i) == {1}
+    with pytest.raises(ValueError, match=r"intensity must have the shape \(3,\)"):
+        encoder.intensity = [0, 255]
+
+
+@pytest.mark.parametrize(
+    "intensities, n_steps, error, message",
+    [
+        ([-1], None, ValueError, "intensities must hold .* from -1 to -1"),
+        ([256], None, ValueError, "integers from 0 to 255"),
+        ([1.5], None, ValueError, "real numbers from 0 to 1"),
+        ([np.nan], None, ValueError, "NaN"),
+        (["a"], None, TypeError, "intensities must hold"),
+        ([], None, ValueError, "none of them 0"),
+        (np.zeros((2, 2, 2)), None, ValueError, "must have the shape"),
+        (np.zeros((2, 3)), None, ValueError, "n_steps"),
+        (np.zeros((2, 3)), 0, ValueError, "n_steps must be an integer of at least 1"),
+    ],
+)
+def test_bad_intensities(intensities, n_steps, error, message):
+    with pytest.raises(error, match=message):
+        glm.RateEncoder(intensities, n_steps)

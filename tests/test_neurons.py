@@ -1,0 +1,331 @@
+"""The model in simulation equals the equation of the paper, for every source."""
+
+import numpy as np
+import pytest
+from brian2 import (
+    Network,
+    NeuronGroup,
+    PoissonGroup,
+    SpikeGeneratorGroup,
+    SpikeMonitor,
+    StateMonitor,
+    Synapses,
+    defaultclock,
+    device,
+    ms,
+    prefs,
+    set_device,
+)
+
+import glmbrian as glm
+from glmbrian.filters import LONGEST_SHIFT_REGISTER
+from glmbrian.learning import membrane_potential
+
+N_STEPS = 60
+TARGETS = [
+    "numpy",
+    pytest.param("cython", marks=pytest.mark.compiled),
+    pytest.param("cpp_standalone", marks=pytest.mark.compiled),
+]
+LONG = LONGEST_SHIFT_REGISTER + 20
+
+
+def choose(target):
+    """Simulate on a Brian code generation target, or on the standalone device."""
+    if target == "cpp_standalone":
+        set_device("cpp_standalone", directory=None, build_on_run=False)
+    else:
+        prefs.codegen.target = target
+    defaultclock.dt = 1 * ms
+
+
+def spike_trains(monitor, n_steps=N_STEPS):
+    trains = np.zeros((n_steps, len(monitor.source)), dtype=int)
+    trains[np.round(monitor.t / ms).astype(int), np.asarray(monitor.i)] = 1
+    return trains
+
+
+def make_sources(random):
+    """One group of every kind that can drive GLM neurons; what else it needs."""
+    steps, neurons = np.nonzero(random.random((N_STEPS, 7)) < 0.2)
+    leaky = NeuronGroup(
+        5, "dv/dt = (drive - v)/(10*ms) : 1\ndrive : 1", threshold="v > 1", reset="v = 0", method="exact"
+    )
+    leaky.drive = np.linspace(1.2, 3.0, 5)
+    glm_source = glm.GLMNeurons(4, glm.IndicatorBasis(2), random_state=5)
+    glm_source.bias = -1
+    encoder = glm.RateEncoder(random.integers(0, 256, 6).astype(np.uint8), random_state=6)
+    return {
+        "rate encoder": encoder,
+        "poisson": PoissonGroup(5, rates=200 / (1000 * ms)),
+        "generator": SpikeGeneratorGroup(7, neurons, steps * ms),
+        "integrate and fire": leaky,
+        "glm": glm_source,
+        "subgroup": leaky[1:4],
+    }
+
+
+@pytest.fixture(scope="module", params=TARGETS)
+def observed(request):
+    """Potentials of a network with all sources, and the paper's equation for it.
+
+    Two groups of neurons have a kernel for each source: one with short windows and
+    feedback, one with a long window and without.
+    """
+    previous = prefs.codegen.target
+    choose(request.param)
+    random = np.random.default_rng(1)
+    sources = make_sources(random)
+    spikes = {name: SpikeMonitor(source) for name, source in sources.items()}
+    network = Network(spikes.values(), [s for name, s in sources.items() if name != "subgroup"])
+    cases = {}
+    for case, window in (("feedback", 6), ("long", LONG)):
+        kernels = {
+            name.replace(" ", "_"): glm.CustomBasis(random.normal(size=(window - n, 2)))
+            for n, name in enumerate(sources)
+        }
+        feedback = glm.CustomBasis(random.normal(size=(4, 2))) if case == "feedback" else None
+        neurons = glm.GLMNeurons(3, kernels, feedback=feedback, random_state=window)
+        neurons.bias = bias = random.normal(size=3) - 1
+        v = random.normal(size=(3, 2))
+        if feedback:
+            neurons.feedback_weights = v
+        synapses, weights = [], []
+        for (name, source), kernel in zip(sources.items(), kernels):
+            synapses.append(glm.GLMSynapses(source, neurons, kernel))
+            weights.append(random.normal(size=(len(source), 3, 2)) * 0.2)
+            synapses[-1].w = weights[-1]
+        outputs = SpikeMonitor(neurons)
+        potential = StateMonitor(neurons, "u", record=True, when="end")
+        network.add(neurons, synapses, outputs, potential)
+        cases[case] = (kernels, weights, bias, feedback, v, synapses, outputs, potential)
+    network.run(N_STEPS * ms, namespace={})
+    if request.param == "cpp_standalone":
+        device.build(directory=None, with_output=False)
+    trains = {name: spike_trains(monitor) for name, monitor in spikes.items()}
+    result = {"inputs": trains}
+    for case, (kernels, weights, bias, feedback, v, synapses, outputs, potential) in cases.items():
+        y = spike_trains(outputs)
+        with_feedback = (y, feedback.matrix, v) if feedback else ()
+        zero = np.zeros(3)
+        expected = bias + sum(
+            membrane_potential(x, basis.matrix, w, zero)
+            for x, basis, w in zip(trains.values(), kernels.values(), weights)
+        )
+        if feedback:
+            expected += membrane_potential(
+                y, np.ones((1, 1)), np.zeros((3, 3, 1)), zero, *with_feedback
+            )
+        result[case] = dict(
+            u=np.array(potential.u[:]).T,
+            expected=expected,
+            outputs=y,
+            weights=[(synapse.w, w) for synapse, w in zip(synapses, weights)],
+        )
+    prefs.codegen.target = previous
+    return result
+
+
+@pytest.mark.parametrize("case", ["feedback", "long"])
+def test_potential_is_that_of_the_equation(observed, case):
+    assert all(0 < train.mean() < 1 for train in observed["inputs"].values())
+    assert 0 < observed[case]["outputs"].mean() < 1
+    np.testing.assert_allclose(
+        observed[case]["u"], observed[case]["expected"], rtol=0, atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("case", ["feedback", "long"])
+def test_weights_read_back(observed, case):
+    for read, written in observed[case]["weights"]:
+        np.testing.assert_array_equal(read, written)
+
+
+SPIKES_ON_FIRST_TARGET = {}
+
+
+@pytest.mark.parametrize("source", ["rate encoder", "generator", "integrate and fire", "glm"])
+def test_inputs_are_the_same_on_every_target(observed, source):
+    train = observed["inputs"][source]
+    np.testing.assert_array_equal(train, SPIKES_ON_FIRST_TARGET.setdefault(source, train))
+
+
+def test_input_moves_the_potential_one_step_later():
+    choose("numpy")
+    source = SpikeGeneratorGroup(1, [0], [3] * ms)
+    neurons = glm.GLMNeurons(1, glm.IndicatorBasis(2))
+    neurons.clamp = -1
+    synapses = glm.GLMSynapses(source, neurons)
+    synapses.w = [[[1.0, 10.0]]]
+    monitor = StateMonitor(neurons, "u", record=True, when="end")
+    Network(source, neurons, synapses, monitor).run(8 * ms)
+    np.testing.assert_array_equal(monitor.u[0], [0, 0, 0, 0, 1, 10, 0, 0])
+
+
+def test_lateral_coupling_leaves_out_the_neuron_itself():
+    choose("numpy")
+    neurons = glm.GLMNeurons(
+        3, {"stimulus": glm.IndicatorBasis(1), "coupling": glm.IndicatorBasis(2)}
+    )
+    neurons.clamp = [1, -1, -1]
+    lateral = glm.GLMSynapses(neurons, neurons, "coupling", "i != j")
+    lateral.w = 2.0
+    assert lateral.w[0, 0].tolist() == [0, 0] and lateral.w[0, 1].tolist() == [2, 2]
+    Network(neurons, lateral).run(4 * ms)
+    np.testing.assert_array_equal(neurons.u[:], [0, 4, 4])
+
+
+def test_delay_adds_to_the_lag():
+    choose("numpy")
+    source = SpikeGeneratorGroup(1, [0], [1] * ms)
+    neurons = glm.GLMNeurons(1, glm.IndicatorBasis(1))
+    synapses = glm.GLMSynapses(source, neurons, delay=2 * ms)
+    synapses.w = 1.0
+    monitor = StateMonitor(neurons, "u", record=True, when="end")
+    Network(source, neurons, synapses, monitor).run(6 * ms)
+    np.testing.assert_array_equal(monitor.u[0], [0, 0, 0, 0, 1, 0])
+
+
+@pytest.mark.parametrize("activation", ["sigmoid", "probit", "cloglog"])
+def test_neurons_spike_with_the_probability_of_the_activation(activation):
+    choose("numpy")
+    neurons = glm.GLMNeurons(5, glm.IndicatorBasis(1), activation=activation, random_state=3)
+    neurons.bias = [-2.0, -1.0, 0.0, 0.5, 1.0]
+    monitor = SpikeMonitor(neurons)
+    Network(neurons, monitor).run(4000 * ms)
+    p = glm.get_activation(activation).probability(neurons.u_[:])
+    error = (monitor.count[:] / 4000 - p) / np.sqrt(p * (1 - p) / 4000)
+    assert np.abs(error).max() < 4
+
+
+def test_feedback_alone_makes_a_neuron_fire_every_third_step():
+    choose("numpy")
+    neurons = glm.GLMNeurons(1, glm.IndicatorBasis(1), feedback=glm.IndicatorBasis(2))
+    neurons.bias = 50
+    neurons.feedback_weights = [[-100, -100]]
+    monitor = SpikeMonitor(neurons)
+    Network(neurons, monitor).run(9 * ms)
+    np.testing.assert_array_equal(np.round(monitor.t / ms), [0, 3, 6])
+    np.testing.assert_array_equal(neurons.feedback_kernels(), [[-100, -100]])
+
+
+@pytest.mark.parametrize("window", [5, LONG])
+def test_clear_forgets_all_arrived_spikes(window):
+    choose("numpy")
+    source = SpikeGeneratorGroup(1, [0, 0], [0, 1] * ms)
+    neurons = glm.GLMNeurons(1, glm.IndicatorBasis(window))
+    synapses = glm.GLMSynapses(source, neurons)
+    synapses.w = 1.0
+    network = Network(source, neurons, synapses)
+    network.run(3 * ms)
+    assert neurons.u[0] == 2
+    neurons.clear()
+    network.run(1 * ms)
+    assert neurons.u[0] == 0
+
+
+@pytest.mark.parametrize("window", [5, LONG])
+def test_store_and_restore_repeat_the_run(window):
+    choose("numpy")
+    encoder = glm.RateEncoder(np.full(10, 200, dtype=np.uint8), random_state=0)
+    neurons = glm.GLMNeurons(2, glm.IndicatorBasis(window), random_state=1)
+    synapses = glm.GLMSynapses(encoder, neurons)
+    synapses.w = np.random.default_rng(0).normal(size=synapses.w.shape)
+    monitor = StateMonitor(neurons, "u", record=True)
+    network = Network(encoder, neurons, synapses, monitor)
+    network.run(20 * ms)
+    network.store()
+    network.run(20 * ms)
+    first = np.array(monitor.u[:])
+    network.restore()
+    network.run(20 * ms)
+    np.testing.assert_array_equal(monitor.u[:], first)
+
+
+def test_brians_seed_fixes_neurons_without_a_state_of_their_own():
+    import brian2
+
+    keys = []
+    for _ in range(2):
+        brian2.seed(42)
+        neurons = glm.GLMNeurons(1, glm.IndicatorBasis(1))
+        keys.append((neurons.key_low_, neurons.key_high_))
+    assert keys[0] == keys[1]
+
+
+def test_several_synapses_objects_add_up():
+    choose("numpy")
+    source = NeuronGroup(2, "v : 1", threshold="t < 0.5*ms", reset="")
+    neurons = glm.GLMNeurons(1, glm.IndicatorBasis(1))
+    first = glm.GLMSynapses(source, neurons, connect=([0], [0]))
+    second = glm.GLMSynapses(source[1:], neurons)
+    first.w, second.w = 1.0, 10.0
+    network = Network(source, neurons, first, second)
+    network.run(2 * ms)
+    assert neurons.u[0] == 11
+    assert first.w.shape == (2, 1, 1) and second.kernels().shape == (1, 1, 1)
+
+
+def test_brians_own_synapses_may_drive_the_channels():
+    choose("numpy")
+    source = SpikeGeneratorGroup(1, [0], [0] * ms)
+    neurons = glm.GLMNeurons(1, glm.IndicatorBasis(1))
+    synapses = Synapses(source, neurons, on_pre="stimulus_0_post += 3")
+    synapses.connect()
+    Network(source, neurons, synapses).run(2 * ms)
+    assert neurons.u[0] == 3
+
+
+BASIS = glm.IndicatorBasis(2)
+
+
+@pytest.mark.parametrize(
+    "make, error, message",
+    [
+        (lambda: glm.GLMNeurons(0, BASIS), ValueError, "n must be an integer of at least 1"),
+        (lambda: glm.GLMNeurons(1.5, BASIS), TypeError, "n must be an integer"),
+        (lambda: glm.GLMNeurons(1, np.eye(2)), TypeError, "kernels must be a basis"),
+        (lambda: glm.GLMNeurons(1, {}), TypeError, "kernels must be a basis"),
+        (lambda: glm.GLMNeurons(1, {"feedback": BASIS}), ValueError, "'feedback' is taken"),
+        (lambda: glm.GLMNeurons(1, {"a b": BASIS}), ValueError, "valid identifier"),
+        (lambda: glm.GLMNeurons(1, BASIS, feedback=3), TypeError, "feedback must be a basis"),
+        (lambda: glm.GLMNeurons(1, BASIS, activation="relu"), ValueError, "activation must be one"),
+        (lambda: glm.GLMNeurons(1, BASIS, random_state=-1), ValueError, "random_state must be"),
+    ],
+)
+def test_bad_neurons(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    "arguments, error, message",
+    [
+        (dict(kernel="coupling"), ValueError, "kernel must be one of 'stimulus'"),
+        (dict(connect="i <> j"), ValueError, "connect must be a condition"),
+        (dict(connect="rand() < 0.5"), ValueError, "connect must be a condition"),
+        (dict(connect=([0, 3], [0, 0])), ValueError, "connect: i must be from 0 to 2"),
+        (dict(connect=([0, 0], [1, 1])), ValueError, "given twice"),
+        (dict(connect=([0.5], [1])), TypeError, "integer arrays"),
+        (dict(connect=([0, 1], [1])), ValueError, "of one length"),
+    ],
+)
+def test_bad_synapses(arguments, error, message):
+    neurons = glm.GLMNeurons(3, BASIS)
+    with pytest.raises(error, match=message):
+        glm.GLMSynapses(neurons, neurons, **arguments)
+
+
+def test_bad_weights():
+    neurons = glm.GLMNeurons(3, BASIS)
+    synapses = glm.GLMSynapses(neurons, neurons)
+    with pytest.raises(ValueError, match=r"w must have the shape \(3, 3, 2\)"):
+        synapses.w = np.zeros((3, 3, 4))
+    with pytest.raises(ValueError, match="w must be finite"):
+        synapses.w = np.nan
+    with pytest.raises(TypeError, match="target must be GLMNeurons"):
+        glm.GLMSynapses(neurons, NeuronGroup(1, "v : 1"))
+    with pytest.raises(AttributeError, match="no feedback kernel"):
+        neurons.feedback_weights
+    with pytest.raises(NotImplementedError, match="connected when they are created"):
+        synapses.connect()

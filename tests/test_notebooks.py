@@ -1,0 +1,74 @@
+"""The notebooks run from top to bottom, and are stored without outputs."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+import glmbrian
+
+NOTEBOOKS = sorted((Path(__file__).resolve().parents[1] / "notebooks").glob("*.ipynb"))
+KERNEL = "glmbrian-tests"
+
+every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for path in NOTEBOOKS])
+
+
+def test_there_are_notebooks():
+    assert "quick_start" in [path.stem for path in NOTEBOOKS]
+
+
+@pytest.fixture
+def kernel(tmp_path, monkeypatch):
+    """Name of a Jupyter kernel that is this Python, with the package under test."""
+    folder = tmp_path / "jupyter" / "kernels" / KERNEL
+    folder.mkdir(parents=True)
+    package_parent = str(Path(glmbrian.__file__).resolve().parents[1])
+    search_path = [package_parent, *filter(None, [os.environ.get("PYTHONPATH")])]
+    spec = {
+        "argv": [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+        "display_name": KERNEL,
+        "language": "python",
+        "env": {
+            # not the Agg of the tests: pictures are shown as to a reader
+            "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+            "PYTHONPATH": os.pathsep.join(search_path),
+        },
+    }
+    (folder / "kernel.json").write_text(json.dumps(spec))
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
+    return KERNEL
+
+
+@every_notebook
+@pytest.mark.long
+@pytest.mark.compiled
+def test_runs_from_top_to_bottom(path, kernel, tmp_path):
+    notebook = nbformat.read(path, as_version=4)
+    folder = tmp_path / "work"
+    folder.mkdir()
+    NotebookClient(
+        notebook,
+        timeout=600,
+        kernel_name=kernel,
+        resources={"metadata": {"path": str(folder)}},
+    ).execute()  # raises where a cell does
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    assert any("image/png" in output.get("data", {}) for output in outputs)
+    # Nothing that a reader would worry about, such as warnings.
+    assert [output.text for output in outputs if output.get("name") == "stderr"] == []
+    assert list(folder.iterdir()) == []
+
+
+@every_notebook
+def test_is_stored_clean(path):
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            assert cell.outputs == [], f"outputs in {path.name}: clear them before committing"
+            assert cell.execution_count is None
+    assert notebook.metadata.kernelspec.name == "python3"

@@ -1,0 +1,229 @@
+"""Learning and testing in simulation equal the plain maths, on every device."""
+
+import numpy as np
+import pytest
+from brian2 import prefs
+
+import glmbrian as glm
+from glmbrian.decoding import decide, measures
+from glmbrian.devices import get_device
+from glmbrian.encoding import LEVEL_OF_BYTE, levels, rate_encode
+from glmbrian.learning import desired_train
+from glmbrian.model import Inputs, Network, Outcome, Parameters, Testing, Training
+from glmbrian.progress import Silent
+from glmbrian.randomness import shuffled, uniforms
+
+N, N_INPUTS, N_OUTPUTS, N_STEPS = 25, 30, 3, 6
+INPUT_KEY, ORDER_KEY, OUTPUT_KEY = 12345678901234567890, 987654321, 55555
+RULES = ["first-to-spike", "rate"]
+PLACES = ["numpy", pytest.param("cpp_standalone", marks=pytest.mark.compiled)]
+#: Brian compiles each operation of its Cython target by itself, in seconds.
+CYTHON = pytest.param("cython", marks=[pytest.mark.compiled, pytest.mark.long])
+
+
+def get_place(name):
+    """A device; for the runtime device `name` is one of Brian's targets."""
+    if name == "cpp_standalone":
+        return get_device(name)
+    prefs.codegen.target = name
+    return get_device("runtime")
+
+
+def make_network(rule, activation="sigmoid"):
+    random = np.random.default_rng(0)
+    return Network(
+        N_INPUTS,
+        N_OUTPUTS,
+        N_STEPS,
+        basis=glm.CustomBasis(random.normal(size=(8, 3))),
+        feedback_basis=glm.CustomBasis(random.normal(size=(4, 2))) if rule == "rate" else None,
+        activation=glm.get_activation(activation),
+    )
+
+
+def make_start(network, seed=1):
+    random = np.random.default_rng(seed)
+    n_feedback = network.feedback_basis.n_basis if network.feedback_basis else 0
+    return Parameters(
+        random.normal(size=(N_INPUTS, N_OUTPUTS, 3)) * 0.1,
+        random.normal(size=(N_OUTPUTS, n_feedback)) * 0.1,
+        random.normal(size=N_OUTPUTS) - 1,
+    )
+
+
+def make_inputs(kind):
+    random = np.random.default_rng(2)
+    if kind == "bytes":
+        return Inputs("bytes", random.integers(0, 256, (N, N_INPUTS)).astype(np.uint8))
+    if kind == "levels":
+        return Inputs("levels", levels(random.random((N, N_INPUTS))))
+    return Inputs("trains", (random.random((N, N_STEPS, N_INPUTS)) < 0.3).astype(np.uint8))
+
+
+LABELS = np.random.default_rng(3).integers(0, N_OUTPUTS, N)
+
+
+def trains_of(inputs, presentations, items):
+    """The spike trains of some presentations, straight from the encoder's rule."""
+    if inputs.kind == "trains":
+        return inputs.data[items]
+    table = LEVEL_OF_BYTE[inputs.data] if inputs.kind == "bytes" else inputs.data
+    return rate_encode(table[items], INPUT_KEY, presentations, N_STEPS)
+
+
+def learn_by_hand(network, start, inputs, training):
+    """Apply the functions of `glmbrian.learning` presentation by presentation."""
+    w, v, b = start.weights.copy(), start.feedback.copy(), start.bias.copy()
+    history, presentation = [], training.first_presentation
+    for _ in range(training.n_epochs):
+        order = shuffled(training.order_key, presentation // N, N)
+        log_likelihoods = []
+        for first in range(0, N, training.batch_size):
+            batch = order[first : first + training.batch_size]
+            sums = [0.0, 0.0, 0.0]
+            for item in batch:
+                x = trains_of(inputs, [presentation], [item])[0]
+                if training.decoding == "rate":
+                    targets = np.zeros((N_STEPS, N_OUTPUTS))
+                    targets[:, LABELS[item]] = training.desired
+                    ll, gw, gv, gb = glm.learning.rate_log_likelihood(
+                        x, targets, network.basis.matrix, network.feedback_basis.matrix,
+                        w, v, b, network.activation,
+                    )  # fmt: skip
+                else:
+                    ll, gw, gb = glm.learning.first_to_spike_log_likelihood(
+                        x, LABELS[item], network.basis.matrix, w, b, network.activation
+                    )
+                    gv = 0.0
+                sums = [total + part for total, part in zip(sums, (gw, gv, gb))]
+                log_likelihoods.append(ll)
+                presentation += 1
+            rate = training.learning_rate / len(batch)
+            w, v, b = (old + rate * total for old, total in zip((w, v, b), sums))
+        history.append(np.mean(log_likelihoods))
+    return Parameters(w, v, b), np.array(history)
+
+
+CASES = [
+    ("sigmoid", "bytes", 1, 0),
+    ("sigmoid", "levels", 4, 3 * N),
+    ("sigmoid", "trains", 1, 0),
+    ("probit", "bytes", 1, 0),
+    ("cloglog", "bytes", 1, 0),
+]
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_fifty_updates_equal_the_maths(place, rule, case):
+    check_fifty_updates(place, rule, *case)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("place", [CYTHON])
+def test_fifty_updates_equal_the_maths_in_cython(place, rule):
+    check_fifty_updates(place, rule, *CASES[0])
+
+
+def check_fifty_updates(place, rule, activation, kind, batch_size, first):
+    place = get_place(place)
+    network = make_network(rule, activation)
+    start, inputs = make_start(network), make_inputs(kind)
+    training = Training(
+        rule, 0.02, 2 * batch_size, batch_size, desired_train(N_STEPS, 3), INPUT_KEY, ORDER_KEY, first
+    )
+    learned, history, timing = place.train(network, start, inputs, LABELS, training, Silent())
+    expected, expected_history = learn_by_hand(network, start, inputs, training)
+    assert np.abs(expected.weights - start.weights).max() > 1e-3
+    np.testing.assert_allclose(learned.weights, expected.weights, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(learned.feedback, expected.feedback, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(learned.bias, expected.bias, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(history, expected_history, rtol=0, atol=1e-9)
+    assert timing.presentations == 2 * batch_size * N
+    assert timing.steps == timing.presentations * N_STEPS
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("kind", ["bytes", "levels", "trains"])
+@pytest.mark.parametrize("place", PLACES)
+def test_test_runs_equal_the_maths(place, rule, kind):
+    place = get_place(place)
+    network = make_network(rule)
+    parameters, inputs = make_start(network), make_inputs(kind)
+    outcome, timing = place.test(
+        network, parameters, inputs, Testing(rule, INPUT_KEY, OUTPUT_KEY), Silent()
+    )
+    expected = observe_by_hand(network, parameters, inputs, rule)
+    for name in ("steps", "input_spikes", "counts"):
+        np.testing.assert_array_equal(getattr(outcome, name), getattr(expected, name), name)
+    for name in ("potential_sum", "potential_last"):
+        np.testing.assert_allclose(getattr(outcome, name), getattr(expected, name), atol=1e-9)
+    assert timing.presentations == N
+    assert timing.steps == outcome.steps.sum()
+    assert rule == "first-to-spike" or set(outcome.steps) == {N_STEPS}
+
+
+def observe_by_hand(network, parameters, inputs, rule):
+    rows = []
+    for item in range(N):
+        x = trains_of(inputs, [item], [item])[0]
+        y = np.zeros((N_STEPS, N_OUTPUTS), dtype=int)
+        for step in range(N_STEPS):
+            # outputs of this step depend on earlier ones
+            feedback = network.feedback_basis
+            u = glm.learning.membrane_potential(
+                x, network.basis.matrix, parameters.weights, parameters.bias,
+                *((y, feedback.matrix, parameters.feedback) if feedback else ()),
+            )  # fmt: skip
+            draws = uniforms(OUTPUT_KEY, item, step, np.arange(N_OUTPUTS))
+            y[step] = draws < network.activation.probability(u[step])
+            if rule == "first-to-spike" and y[step].any():
+                break
+        seen = slice(0, step + 1)
+        rows.append(
+            np.concatenate([[step + 1, x[seen].sum()], y.sum(0), u[seen].sum(0), u[step]])
+        )
+    return Outcome.from_rows(rows, N_OUTPUTS)
+
+
+OUTCOME = Outcome(
+    steps=np.array([2, 3, 4, 1]),
+    input_spikes=np.array([10, 20, 30, 40]),
+    counts=np.array([[0, 1, 0], [1, 0, 1], [0, 0, 0], [2, 3, 3]]),
+    potential_sum=np.array([[0.0, 0, 0], [1, 9, 0], [0, 0, 3], [9, 0, 1]]),
+    potential_last=np.array([[9.0, 0, 0], [0, 5, 1], [7, 0, 0], [0, 2, 1]]),
+)
+
+
+@pytest.mark.parametrize(
+    "rule, on_tie, on_silence, expected",
+    [
+        ("first-to-spike", "potential", "potential", [1, 2, 2, 1]),
+        ("first-to-spike", "potential", "reject", [1, 2, -1, 1]),
+        ("rate", "potential", "potential", [1, 0, 2, 2]),
+        ("rate", "potential", "reject", [1, 0, -1, 2]),
+    ],
+)
+def test_decisions(rule, on_tie, on_silence, expected):
+    decision = decide(OUTCOME, rule, on_tie, on_silence, key=1)
+    np.testing.assert_array_equal(decision, expected)
+
+
+def test_random_choices_are_among_those_that_are_level():
+    many = Outcome(*(np.tile(part.T, 500).T for part in vars(OUTCOME).values()))
+    decision = decide(many, "rate", "random", "random", key=1).reshape(500, 4)
+    assert set(decision[:, 0]) == {1}
+    assert set(decision[:, 1]) == {0, 2}
+    assert set(decision[:, 2]) == {0, 1, 2}
+    assert 180 < (decision[:, 3] == 1).sum() < 320 and set(decision[:, 3]) == {1, 2}
+
+
+def test_measures():
+    assert measures(OUTCOME) == pytest.approx(
+        {
+            "mean_decision_step": 2.5,
+            "silent_fraction": 0.25,
+            "operations_per_class": (100 + (1 + 2 + 0 + 8) / 3) / 4,
+        }
+    )
