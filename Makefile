@@ -44,7 +44,7 @@ endef
 .PHONY: demo test genn-env test-genn clean
 
 demo: $(DEMO_ENV)/installed-$(VERSION)
-	$(DEMO_ENV)/bin/glmbrian train --classes 5 7 --n-steps 8 --n-basis 8 \
+	$(DEMO_ENV)/bin/glmbrian train --classes 5 7 --n-steps 8 --n-basis 8 --n-epochs 60 \
 		--decoding first-to-spike --device auto --output output/demo
 
 test: $(TEST_ENV)/installed-$(VERSION)

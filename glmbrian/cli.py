@@ -128,6 +128,7 @@ def _train(options):
         "presentations_per_second": training["presentations"] / training["run_seconds"],
         "build_seconds": training["build_seconds"],
         "run_seconds": training["run_seconds"],
+        "peak_memory": training["peak_memory"],
         "n_steps": classifier.n_steps,
         "device": classifier.device,
         "model": str(model),
@@ -227,9 +228,13 @@ def _show(result, stream):
         "presentations_per_second": ("presentations a second", "{:,.0f}"),
         "build_seconds": ("seconds to build", "{:.1f}"),
         "run_seconds": ("seconds to run", "{:.1f}"),
+        "peak_memory": ("memory of the program", "{:.0f} MB"),
     }
     for name, value in result.items():
-        if name != "n_steps":
-            label, form = lines.get(name, (name, "{}"))
-            print(f"{label + ':':24}{form.format(value)}", file=stream)
+        if name == "n_steps" or value is None:
+            continue
+        label, form = lines.get(name, (name, "{}"))
+        if name == "peak_memory":
+            value /= 1e6
+        print(f"{label + ':':24}{form.format(value)}", file=stream)
 

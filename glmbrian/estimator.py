@@ -17,7 +17,7 @@ from .decoding import ON_SILENCE, ON_TIE, REJECTED, decide, measures
 from .devices import DEVICES, get_device
 from .encoding import check_intensities, levels
 from .learning import desired_train
-from .model import Inputs, Network, Parameters, Testing, Training
+from .model import Inputs, Network, Outcome, Parameters, Testing, Training
 from .progress import Progress
 from .randomness import derive_keys
 from .validation import binary_array, choice, integer, real
@@ -100,7 +100,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         Mean log-likelihood of the presentations of each epoch.
     timing_ : dict
         ``build_seconds``, ``run_seconds``, ``presentations`` and ``steps`` of the
-        latest training or test run.
+        latest training or test run, and for a compiled program ``peak_memory`` in
+        bytes.
     n_features_in_ : int
 
     Examples
@@ -381,12 +382,16 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         -------
         list of glmbrian.model.Trace
             Of each presentation the input spikes, output spikes and membrane
-            potentials, up to the decision.
+            potentials, up to the decision, and the class decided.
         """
         from .devices import runtime
 
         network, inputs = self._checked_test(X)
-        return runtime.record(network, self._parameters(), inputs, self._testing())
+        traces = runtime.record(network, self._parameters(), inputs, self._testing())
+        outcome = Outcome.from_rows([trace.row() for trace in traces], network.n_outputs)
+        for trace, decided in zip(traces, self._decide(outcome)):
+            trace.decided = decided
+        return traces
 
     def _test(self, X):
         network, inputs = self._checked_test(X)

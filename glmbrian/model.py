@@ -129,18 +129,36 @@ class Trace:
     inputs : ndarray of 0/1, shape (steps, n_inputs)
     outputs : ndarray of 0/1, shape (steps, n_outputs)
     potentials : ndarray of float, shape (steps, n_outputs)
+    decided : label of a class, optional
+        What `GLMClassifier` decided, -1 for a rejected presentation.
     """
 
     inputs: np.ndarray
     outputs: np.ndarray
     potentials: np.ndarray
+    decided: Optional[object] = None
+
+    def row(self):
+        """Return the row that stands for this presentation in `Outcome.from_rows`."""
+        return np.concatenate(
+            [
+                [len(self.inputs), self.inputs.sum()],
+                self.outputs.sum(axis=0),
+                self.potentials.sum(axis=0),
+                self.potentials[-1],
+            ]
+        )
 
 
 @dataclass
 class Timing:
-    """Seconds of building and running, and what was run."""
+    """Seconds of building and running, and what was run.
+
+    `peak_memory` is that of a compiled program, in bytes.
+    """
 
     build_seconds: float
     run_seconds: float
     presentations: int
     steps: int
+    peak_memory: Optional[int] = None

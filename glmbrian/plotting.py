@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .bases import as_basis
 from .estimator import GLMClassifier
-from .model import Outcome, Trace
+from .model import Trace
 from .validation import integer
 
 __all__ = [
@@ -83,7 +83,7 @@ def plot_learning_curve(classifier, ax=None):
     return ax
 
 
-def plot_raster(trace, classes, label=None, ax=None, decided=None):
+def plot_raster(trace, classes, label=None, ax=None):
     """Plot the spikes of one presentation, and mark the decision.
 
     Dots are input spikes.  The larger marks in the rows above are output spikes,
@@ -95,19 +95,13 @@ def plot_raster(trace, classes, label=None, ax=None, decided=None):
     ----------
     trace : glmbrian.model.Trace
         As `GLMClassifier.record` returns: input spikes of shape (steps, n_inputs)
-        and output spikes of shape (steps, n_outputs).
+        and output spikes of shape (steps, n_outputs), and the class decided.
     classes : array_like, shape (n_outputs,)
         Class of each output, such as `classifier.classes_`.
     label : optional
         The true class, for the title.
     ax : matplotlib Axes, optional
         By default those of a new figure.
-    decided : optional
-        The class decided (or -1, rejected), for the title, if known.  By default the one whose
-        output spiked most often (with first-to-spike decoding: first); among
-        several that of the highest membrane potential.  Without output spikes
-        the title says "no spike", and no step is marked.
-
     Returns
     -------
     matplotlib Axes
@@ -164,12 +158,10 @@ def plot_raster(trace, classes, label=None, ax=None, decided=None):
     title = [] if label is None else [f"class {label}"]
     if is_silent:
         title.append("no spike")
-    elif decided is None:
-        decided = classes[_deciding_output(trace)]
-    if decided is not None:
-        is_rejected = is_silent and decided not in classes.tolist()
+    if trace.decided is not None:
+        is_rejected = is_silent and trace.decided not in classes.tolist()
         when = "" if is_silent else f" at step {n_steps}"
-        title.append("rejected" if is_rejected else f"decided {decided}{when}")
+        title.append("rejected" if is_rejected else f"decided {trace.decided}{when}")
     ax.set_title(", ".join(title), fontsize="medium")
     return ax
 
@@ -300,7 +292,6 @@ def training_report(classifier, X, y, path=None):
         raise ValueError(f"y must have one label a row of X, {X.shape[:1]}, got the shape {y.shape}")
     rows = _rows_of_different_classes(y)
     traces = classifier.record(X[rows])
-    decided = classifier._decide(_outcome(traces))
 
     classes = classifier.classes_[:_MOST_KERNEL_IMAGES]
     shape = _image_shape(classifier, None)
@@ -318,8 +309,8 @@ def training_report(classifier, X, y, path=None):
     curve, *rasters = upper.subplots(1, len(widths), gridspec_kw={"width_ratios": widths})
     plot_learning_curve(classifier, curve)
     curve.set_title("training", fontsize="medium")
-    for ax, trace, label, decision in zip(rasters, traces, y[rows], decided):
-        plot_raster(trace, classifier.classes_, label, ax, decision)
+    for ax, trace, label in zip(rasters, traces, y[rows]):
+        plot_raster(trace, classifier.classes_, label, ax)
         ax.set_title(textwrap.fill(ax.get_title(), 28), fontsize="medium")
         ax.set_xlim(0.5, classifier.n_steps + 0.5)  # the same for all
         if ax is not rasters[0]:
@@ -421,25 +412,6 @@ def _marker(index, n_points):
 
 
 # ------------------------------------------------------------------ what is shown
-
-
-def _outcome(traces):
-    """Return what a test would have observed of the recorded presentations."""
-    return Outcome(
-        steps=np.array([len(trace.inputs) for trace in traces]),
-        input_spikes=np.array([trace.inputs.sum() for trace in traces]),
-        counts=np.array([trace.outputs.sum(axis=0) for trace in traces], dtype=int),
-        potential_sum=np.array([trace.potentials.sum(axis=0) for trace in traces]),
-        potential_last=np.array([trace.potentials[-1] for trace in traces]),
-    )
-
-
-def _deciding_output(trace):
-    """Return the output that a spiking presentation decides for by itself."""
-    counts = trace.outputs.sum(axis=0, dtype=int)
-    is_first_spike = not trace.outputs[:-1].any()
-    potential = trace.potentials[-1] if is_first_spike else trace.potentials.sum(axis=0)
-    return np.argmax(np.where(counts == counts.max(), potential, -np.inf))
 
 
 def _rows_of_different_classes(y):

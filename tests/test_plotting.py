@@ -62,13 +62,11 @@ def line(ax, label):
     return found
 
 
-def trace_of(outputs, potentials=None, n_inputs=10):
+def trace_of(outputs, decided=None, n_inputs=10):
     outputs = np.array(outputs, dtype=np.uint8)
     inputs = np.zeros((len(outputs), n_inputs), dtype=np.uint8)
     inputs[0, 3] = inputs[-1, 9] = 1
-    if potentials is None:
-        potentials = np.zeros(outputs.shape)
-    return Trace(inputs, outputs, np.array(potentials, dtype=float))
+    return Trace(inputs, outputs, np.zeros(outputs.shape), decided)
 
 
 # Where it is drawn
@@ -157,22 +155,10 @@ def test_raster_names_some_of_many_rows():
     assert sum(name.startswith("class") for name in names) == 12
 
 
-@pytest.mark.parametrize(
-    "outputs, potentials, title",
-    [
-        ([[0, 0], [0, 1]], None, "decided 7 at step 2"),
-        # a tie: the potential of the step
-        ([[0, 0], [1, 1]], [[9, 0], [1, 2]], "decided 7 at step 2"),
-        # rate decoding: the most spikes, at the end
-        ([[1, 1], [0, 1], [0, 0]], None, "decided 7 at step 3"),
-        # and a tie: the potential of all steps
-        ([[1, 1], [0, 0]], [[9, 0], [1, 2]], "decided 5 at step 2"),
-    ],
-)
-def test_raster_decides(outputs, potentials, title):
-    ax = plotting.plot_raster(trace_of(outputs, potentials), [5, 7])
-    assert ax.get_title() == title
-    assert set(line(ax, "decision").get_xdata()) == {len(outputs)}
+def test_raster_marks_the_decision():
+    ax = plotting.plot_raster(trace_of([[0, 0], [1, 1]], decided=7), [5, 7])
+    assert ax.get_title() == "decided 7 at step 2"
+    assert set(line(ax, "decision").get_xdata()) == {2}
 
 
 @pytest.mark.parametrize(
@@ -185,14 +171,15 @@ def test_raster_decides(outputs, potentials, title):
     ],
 )
 def test_raster_of_silence(arguments, title):
-    ax = plotting.plot_raster(trace_of([[0, 0], [0, 0]]), [5, 7], **arguments)
+    trace = trace_of([[0, 0], [0, 0]], arguments.get("decided"))
+    ax = plotting.plot_raster(trace, [5, 7], arguments.get("label"))
     assert ax.get_title() == title
     assert "decision" not in [line.get_label() for line in ax.lines]
     assert line(ax, "output spikes").get_xdata().size == 0
 
 
 def test_raster_of_a_class_called_minus_one():
-    ax = plotting.plot_raster(trace_of([[0, 0]]), [-1, 1], label=-1, decided=-1)
+    ax = plotting.plot_raster(trace_of([[0, 0]], decided=-1), [-1, 1], label=-1)
     assert ax.get_title() == "class -1, no spike, decided -1"
 
 

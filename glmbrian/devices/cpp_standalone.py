@@ -189,7 +189,11 @@ def _finished_run(network, write_job, progress):
         n_presentations = _execute(program / "main", folder, progress)
         run = dict(line.split() for line in (job / "run.txt").read_text().splitlines())
         yield job, Timing(
-            built - started, time.perf_counter() - built, n_presentations, int(run["steps"])
+            build_seconds=built - started,
+            run_seconds=time.perf_counter() - built,
+            presentations=n_presentations,
+            steps=int(run["steps"]),
+            peak_memory=int(run["peak_memory"]),
         )
 
 

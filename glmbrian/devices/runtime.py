@@ -247,17 +247,11 @@ class _Testing(_Simulation):
         return self.testing.decoding == "first-to-spike" and self.outputs.any()
 
     def end_presentation(self):
-        observed = self.potentials[: self.step]
-        self.rows.append(
-            np.concatenate(
-                [
-                    [self.step, self.spikes.sum()],
-                    self.outputs.sum(axis=0),
-                    observed.sum(axis=0),
-                    observed[-1],
-                ]
-            )
-        )
+        self.rows.append(self.trace().row())
+
+    def trace(self):
+        seen = slice(0, self.step)
+        return Trace(self.spikes[seen], self.outputs[seen], self.potentials[seen])
 
 
 class _Recording(_Testing):
@@ -266,8 +260,4 @@ class _Recording(_Testing):
         self.traces = []
 
     def end_presentation(self):
-        self.traces.append(
-            Trace(
-                self.spikes[: self.step], self.outputs[: self.step], self.potentials[: self.step]
-            )
-        )
+        self.traces.append(self.trace())

@@ -29,6 +29,8 @@
 #include <string>
 #include <vector>
 
+#include <sys/resource.h>
+
 #include "glmbrian_model.hpp"
 
 namespace glmbrian {
@@ -83,6 +85,23 @@ inline void close_checked(std::ofstream& file, const char* path)
 {
     file.close();
     if (!file) fail(std::string("cannot write ") + path);
+}
+
+// Peak resident memory in bytes, as far as the operating system tells.  (Linux's
+// getrusage would count what the process that started the program had.)
+inline long long peak_memory()
+{
+    std::ifstream status("/proc/self/status");
+    std::string word;
+    while (status >> word)
+        if (word == "VmHWM:") {
+            long long kilobytes = 0;
+            status >> kilobytes;
+            return kilobytes * 1024;
+        }
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
 }
 
 enum class Data { bytes, levels, trains };
@@ -507,7 +526,8 @@ private:
     {
         const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began_;
         std::ofstream file("job/run.txt");
-        file << "steps " << n_steps_run_ << "\nseconds " << seconds.count() << "\n";
+        file << "steps " << n_steps_run_ << "\nseconds " << seconds.count() << "\npeak_memory "
+             << peak_memory() << "\n";
         close_checked(file, "job/run.txt");
         std::printf("glmbrian: %lld presentations in %.2f s, results are in the folder job\n",
                     (long long)(job_.n_epochs * job_.n_items), seconds.count());
