@@ -20,15 +20,18 @@ GENN_VERSION := $(call version_of,$(GENN_PYTHON))
 DEMO_ENV := .venv
 TEST_ENV := .venv-test-$(VERSION)
 GENN_ENV := .venv-genn
+# In a variable, because a comma would end the argument of a call.
+GENN_EXTRAS := [genn,test]
 
 SOURCES := setup.cfg pyproject.toml $(wildcard README.md data/* \
 	glmbrian/*.py glmbrian/*/*.py glmbrian/native/*.hpp)
 
-# $(call install,python,its version,environment,what to install)
+# $(call install,python,its version,environment,extras)
 define install
+	@test -n '$(2)' || { echo '$(1) is not a Python that runs' >&2; exit 1; }
 	test -x $(3)/bin/python$(2) || $(1) -m venv --clear $(3)
 	rm -rf build glmbrian.egg-info
-	$(3)/bin/python -m pip --disable-pip-version-check install '$(4)'
+	$(3)/bin/python -m pip --disable-pip-version-check install '.$(4)'
 	rm -rf build glmbrian.egg-info
 	touch $@
 endef
@@ -56,13 +59,13 @@ test-genn: genn-env
 	$(call pytest,$(GENN_ENV))
 
 $(DEMO_ENV)/installed-$(VERSION): $(SOURCES)
-	$(call install,$(PYTHON),$(VERSION),$(DEMO_ENV),.)
+	$(call install,$(PYTHON),$(VERSION),$(DEMO_ENV),)
 
 $(TEST_ENV)/installed-$(VERSION): $(SOURCES)
-	$(call install,$(PYTHON),$(VERSION),$(TEST_ENV),.[test])
+	$(call install,$(PYTHON),$(VERSION),$(TEST_ENV),[test])
 
 $(GENN_ENV)/installed-$(GENN_VERSION): $(SOURCES)
-	$(call install,$(GENN_PYTHON),$(GENN_VERSION),$(GENN_ENV),.[genn,test])
+	$(call install,$(GENN_PYTHON),$(GENN_VERSION),$(GENN_ENV),$(GENN_EXTRAS))
 
 clean:
 	rm -rf .venv .venv-test-* .venv-genn output build dist glmbrian.egg-info \

@@ -30,13 +30,20 @@ __all__ = [
     "RateEncoder",
     "__version__",
     "datasets",
+    "fit_ensemble",
     "get_activation",
     "learning",
     "plotting",
 ]
 
 #: Imported at first use: scikit-learn and matplotlib are slow to load.
-_LAZY = {"GLMClassifier": "estimator", "PAPER_SETTINGS": "estimator", "datasets": None, "plotting": None}
+_LAZY = {
+    "GLMClassifier": "estimator",
+    "PAPER_SETTINGS": "estimator",
+    "datasets": None,
+    "fit_ensemble": "ensemble",
+    "plotting": None,
+}
 
 
 def __getattr__(name):

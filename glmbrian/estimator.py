@@ -1,6 +1,7 @@
 """The classifier: a two-layer network of GLM neurons with scikit-learn's interface."""
 
 import json
+import numbers
 import os
 import tempfile
 from dataclasses import asdict
@@ -20,7 +21,7 @@ from .learning import desired_train
 from .model import Inputs, Network, Outcome, Parameters, Testing, Training
 from .progress import Progress
 from .randomness import derive_keys
-from .validation import binary_array, choice, integer, real
+from .validation import binary_array, choice, finite_array, integer, real
 
 DECODINGS = ("first-to-spike", "rate")
 
@@ -85,6 +86,9 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
     random_state : None, int, RandomState or Generator
         The same integer gives the same spike trains, hence the same parameters,
         on every device.
+    start_state : None, int, RandomState or Generator
+        Fixes where the parameters start, apart from the spike trains; by default
+        `random_state` does.
     verbose : bool
         Show a progress bar if a job takes more than a second.
 
@@ -132,6 +136,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         on_tie="potential",
         basis=None,
         random_state=None,
+        start_state=None,
         verbose=True,
     ):
         self.decoding = decoding
@@ -150,11 +155,12 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         self.on_tie = on_tie
         self.basis = basis
         self.random_state = random_state
+        self.start_state = start_state
         self.verbose = verbose
 
     # ------------------------------------------------------------------ learning
 
-    def fit(self, X, y):
+    def fit(self, X, y, sample_weight=None):
         """Train on presentations `X` of the classes `y`.
 
         Parameters
@@ -164,6 +170,9 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             ready-made spike trains of 0 and 1.
         y : array_like, shape (n,)
             Class labels.
+        sample_weight : array_like of float, shape (n,), optional
+            The gradient of each presentation is multiplied by its weight; those of
+            weight 0 do not count into the mean of a batch.
 
         Returns
         -------
@@ -176,14 +185,14 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         RuntimeError
             If there is no C++ compiler, or compiling or running fails.
         """
-        network, training, inputs, labels, classes, start = self._prepare(X, y)
+        network, training, inputs, labels, classes, start = self._prepare(X, y, sample_weight)
         device = get_device(self.device)
         with self._progress("training", training.n_epochs * len(inputs)) as progress:
             parameters, history, timing = device.train(
                 network, start, inputs, labels, training, progress
             )
         self._set_learned(parameters, network, classes)
-        self.history_ = history
+        self.history_ = history[:, 0]
         self.timing_ = asdict(timing)
         return self
 
@@ -221,7 +230,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         untrained._set_learned(start, network, classes)
         untrained.save(directory / _EXPORTED)
 
-    def _prepare(self, X, y):
+    def _prepare(self, X, y, sample_weight=None):
         """Check everything, and return what a device needs to train."""
         self._check_parameters()
         basis = self._make_basis()
@@ -238,12 +247,13 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         network = self._network(n_inputs, len(classes), basis)
         training = Training(
             decoding=self.decoding,
-            learning_rate=float(self.learning_rate),
+            learning_rates=np.array([self.learning_rate], dtype=float),
             n_epochs=int(self.n_epochs),
             batch_size=int(self.batch_size),
             desired=desired_train(self.n_steps, self.target_period),
             input_key=self._keys[0],
             order_key=self._keys[1],
+            sample_weights=_check_weights(sample_weight, len(inputs)),
         )
         return network, training, inputs, labels, classes, self._start(network)
 
@@ -290,20 +300,23 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             return Inputs("bytes", X), X.shape[1]
         return Inputs("levels", levels(X)), X.shape[1]
 
-    def _network(self, n_inputs, n_outputs, basis):
+    def _network(self, n_inputs, n_classes, basis, n_replicas=1):
         # First-to-spike decisions come before any output spike is fed back.
         return Network(
             n_inputs=n_inputs,
-            n_outputs=n_outputs,
+            n_classes=n_classes,
             n_steps=int(self.n_steps),
             basis=basis,
             feedback_basis=basis if self.decoding == "rate" else None,
             activation=get_activation(self.activation),
+            n_replicas=n_replicas,
         )
 
     def _start(self, network):
+        if self.start_state is not None:
+            self._keys[2] = derive_keys(self.start_state, _START)[0]
         random = np.random.default_rng(self._keys[2])
-        scale, n_outputs = float(self.weight_scale), network.n_outputs
+        scale, n_outputs = float(self.weight_scale), network.n_classes
         n_feedback = network.feedback_basis.n_basis if network.feedback_basis else 0
         weights = random.uniform(-scale, scale, (network.n_inputs, n_outputs, network.basis.n_basis))
         feedback = random.uniform(-scale, scale, (n_outputs, n_feedback))
@@ -318,7 +331,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         self.bias_ = parameters.bias
         self.feedback_ = parameters.feedback
         if network.feedback_basis is None:
-            self.feedback_ = np.zeros((network.n_outputs, network.basis.n_basis))
+            self.feedback_ = np.zeros((network.n_classes, network.basis.n_basis))
         self.basis_ = network.basis
         self.classes_ = classes
         self.n_features_in_ = network.n_inputs
@@ -388,7 +401,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
 
         network, inputs = self._checked_test(X)
         traces = runtime.record(network, self._parameters(), inputs, self._testing())
-        outcome = Outcome.from_rows([trace.row() for trace in traces], network.n_outputs)
+        outcome = Outcome.from_rows([trace.row() for trace in traces], network.n_classes)
         for trace, decided in zip(traces, self._decide(outcome)):
             trace.decided = decided
         return traces
@@ -490,8 +503,9 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             )
         # The matrix is saved by itself, the resolved keys in place of the state.
         del parameters["basis"]
-        if not isinstance(self.random_state, (int, type(None))):
-            parameters["random_state"] = None
+        for name in ("random_state", "start_state"):
+            if not isinstance(parameters[name], (numbers.Integral, type(None))):
+                parameters[name] = None
         plain = {
             name: value.item() if isinstance(value, np.generic) else value
             for name, value in parameters.items()
@@ -557,7 +571,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             classifier.n_features_in_, len(classifier.classes_), classifier.basis_
         )
         device = get_device(classifier.device)
-        parameters, classifier.history_ = device.read_exported(network, folder)
+        parameters, history = device.read_exported(network, folder)
+        classifier.history_ = history[:, 0]
         classifier._set_learned(parameters, network, classifier.classes_)
         return classifier
 
@@ -575,6 +590,18 @@ def _check_labels(y, n):
     if len(classes) < 2:
         raise ValueError(f"y must hold at least two classes, got {len(classes)}")
     return classes, labels
+
+
+def _check_weights(sample_weight, n):
+    """Return the weights with an axis for replicas, shape (1, n), or None."""
+    if sample_weight is None:
+        return None
+    sample_weight = finite_array(sample_weight, "sample_weight", (n,))
+    if np.any(sample_weight < 0):
+        raise ValueError("sample_weight must be at least 0")
+    if not np.any(sample_weight):
+        raise ValueError("sample_weight must be above 0 for at least one presentation")
+    return sample_weight[np.newaxis]
 
 
 def _umask():

@@ -16,14 +16,24 @@ from .encoding import levels
 
 @dataclass(frozen=True)
 class Network:
-    """The two-layer network: what has to be compiled."""
+    """The two-layer network: what has to be compiled.
+
+    Replicas are networks that see the same input spikes and learn independently of
+    each other.  Their outputs follow one another: those of replica r are
+    ``r * n_classes`` to ``(r + 1) * n_classes - 1``.
+    """
 
     n_inputs: int
-    n_outputs: int
+    n_classes: int
     n_steps: int
     basis: Basis
     feedback_basis: Optional[Basis]
     activation: Activation
+    n_replicas: int = 1
+
+    @property
+    def n_outputs(self):
+        return self.n_replicas * self.n_classes
 
 
 @dataclass
@@ -69,17 +79,23 @@ class Inputs:
 class Training:
     """Settings of one training run.
 
-    The updates are `learning_rate` times the mean gradient of `batch_size`
+    An update is the learning rate times the mean gradient of `batch_size`
     presentations; the order of each epoch comes from `order_key`.
+
+    learning_rates : ndarray of float, shape (n_replicas,)
+    sample_weights : ndarray of float, shape (n_replicas, n), optional
+        The gradient of each presentation is multiplied by its weight; those of
+        weight 0 do not count into the mean.
     """
 
     decoding: str
-    learning_rate: float
+    learning_rates: np.ndarray
     n_epochs: int
     batch_size: int
     desired: np.ndarray
     input_key: int
     order_key: int
+    sample_weights: Optional[np.ndarray] = None
     first_presentation: int = 0
 
 

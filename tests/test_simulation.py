@@ -98,7 +98,7 @@ def learn_by_hand(network, start, inputs, training):
                 sums = [total + part for total, part in zip(sums, (gw, gv, gb))]
                 log_likelihoods.append(ll)
                 presentation += 1
-            rate = training.learning_rate / len(batch)
+            rate = training.learning_rates[0] / len(batch)
             w, v, b = (old + rate * total for old, total in zip((w, v, b), sums))
         history.append(np.mean(log_likelihoods))
     return Parameters(w, v, b), np.array(history)
@@ -131,7 +131,14 @@ def check_fifty_updates(place, rule, activation, kind, batch_size, first):
     network = make_network(rule, activation)
     start, inputs = make_start(network), make_inputs(kind)
     training = Training(
-        rule, 0.02, 2 * batch_size, batch_size, desired_train(N_STEPS, 3), INPUT_KEY, ORDER_KEY, first
+        rule,
+        np.array([0.02]),
+        2 * batch_size,
+        batch_size,
+        desired_train(N_STEPS, 3),
+        INPUT_KEY,
+        ORDER_KEY,
+        first_presentation=first,
     )
     learned, history, timing = place.train(network, start, inputs, LABELS, training, Silent())
     expected, expected_history = learn_by_hand(network, start, inputs, training)
@@ -139,7 +146,7 @@ def check_fifty_updates(place, rule, activation, kind, batch_size, first):
     np.testing.assert_allclose(learned.weights, expected.weights, rtol=0, atol=1e-9)
     np.testing.assert_allclose(learned.feedback, expected.feedback, rtol=0, atol=1e-9)
     np.testing.assert_allclose(learned.bias, expected.bias, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(history, expected_history, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(history[:, 0], expected_history, rtol=0, atol=1e-9)
     assert timing.presentations == 2 * batch_size * N
     assert timing.steps == timing.presentations * N_STEPS
 

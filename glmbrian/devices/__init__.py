@@ -3,8 +3,8 @@
 Each module offers
 
 - ``train(network, parameters, inputs, labels, training, progress)``, which returns
-  ``(parameters, history, timing)``: what was learned, the mean log-likelihood of
-  each epoch, and a `glmbrian.model.Timing`;
+  ``(parameters, history, timing)``: what was learned, the mean log-likelihoods of
+  shape (n_epochs, n_replicas), and a `glmbrian.model.Timing`;
 - ``test(network, parameters, inputs, testing, progress)``, which returns
   ``(outcome, timing)``.
 

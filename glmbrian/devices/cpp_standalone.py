@@ -35,11 +35,12 @@ from ..neurons import GLMNeurons, channel_names
 _ENDLESS = 10**12
 
 _HEADER = "presentations.hpp"
+_HEADERS = (_HEADER, "schedule.hpp", "gradients.hpp", "encoder.hpp", "job.hpp")
 
 #: The files that decide what code is generated.
 _SOURCES = (
     "devices/cpp_standalone.py",
-    f"native/{_HEADER}",
+    *(f"native/{header}" for header in _HEADERS),
     "brian_internals.py",
     "encoding.py",
     "filters.py",
@@ -60,7 +61,7 @@ def train(network, parameters, inputs, labels, training, progress):
 
     with _finished_run(network, write_job, progress) as (job, timing):
         learned = read_parameters(job / "trained.bin", network)
-        return learned, np.fromfile(job / "history.bin"), timing
+        return learned, read_history(job, network), timing
 
 
 def test(network, parameters, inputs, testing, progress):
@@ -88,7 +89,7 @@ def read_exported(network, folder):
         raise FileNotFoundError(
             f"path: the program in {folder} has not run yet; run `make run` in that folder"
         )
-    return read_parameters(learned, network), np.fromfile(folder / "job" / "history.bin")
+    return read_parameters(learned, network), read_history(folder / "job", network)
 
 
 def find_compiler():
@@ -113,12 +114,15 @@ def write_training(job, parameters, inputs, labels, training):
         n_epochs=training.n_epochs,
         batch_size=training.batch_size,
         first_presentation=training.first_presentation,
-        learning_rate=repr(training.learning_rate),
+        weighted=int(training.sample_weights is not None),
         input_key=training.input_key,
         output_key=0,
         order_key=training.order_key,
     )
     np.asarray(labels, dtype=np.int32).tofile(job / "labels.bin")
+    np.asarray(training.learning_rates, dtype=float).tofile(job / "learning_rates.bin")
+    if training.sample_weights is not None:
+        np.asarray(training.sample_weights, dtype=float).tofile(job / "sample_weights.bin")
 
 
 def write_testing(job, parameters, inputs, testing, n_steps):
@@ -133,7 +137,7 @@ def write_testing(job, parameters, inputs, testing, n_steps):
         n_epochs=1,
         batch_size=1,
         first_presentation=0,
-        learning_rate="0",
+        weighted=0,
         input_key=testing.input_key,
         output_key=testing.output_key,
         order_key=0,
@@ -165,6 +169,11 @@ def read_parameters(path, network):
         raise ValueError(f"{path} does not belong to this network: it has {values.size} values")
     parts = np.split(values, ends[:-1])
     return Parameters(*(part.reshape(shape) for part, shape in zip(parts, shapes)))
+
+
+def read_history(job, network):
+    """Read the mean log-likelihoods, shape (n_epochs, n_replicas)."""
+    return np.fromfile(job / "history.bin").reshape(-1, network.n_replicas)
 
 
 # ------------------------------------------------------------------ building and running
@@ -280,8 +289,9 @@ def generate(network, folder, compile_program):
         (folder / "glmbrian_model.hpp").write_text(
             _model_header(network, encoder, neurons, clock, device.get_array_name)
         )
-        header = resources.files("glmbrian").joinpath("native", _HEADER)
-        (folder / _HEADER).write_text(header.read_text())
+        for header in _HEADERS:
+            text = resources.files("glmbrian").joinpath("native", header).read_text()
+            (folder / header).write_text(text)
         device.build(directory=str(folder), compile=compile_program, run=False, with_output=False)
 
 
@@ -324,7 +334,8 @@ def _constants(network):
     feedback = network.feedback_basis
     return {
         "N_INPUTS": network.n_inputs,
-        "N_OUTPUTS": network.n_outputs,
+        "N_CLASSES": network.n_classes,
+        "N_REPLICAS": network.n_replicas,
         "N_STEPS": network.n_steps,
         "N_BASIS": network.basis.n_basis,
         "N_FEEDBACK": feedback.n_basis if feedback else 0,

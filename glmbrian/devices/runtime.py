@@ -168,9 +168,10 @@ class _Training(_Simulation):
         super().__init__(network, parameters, inputs, training.input_key, progress)
         self.labels = labels
         self.training = training
+        self._firsts = range(0, network.n_outputs, network.n_classes)
         self.history = []
-        self.epoch_log_likelihood = 0.0
-        self.batch = []
+        self.log_likelihood, self.total_weight = 0.0, 0.0
+        self.batch, self.learned_from = [], np.zeros(network.n_replicas, dtype=int)
 
     def next_item(self):
         presentation = self.training.first_presentation + self.n_done
@@ -187,33 +188,41 @@ class _Training(_Simulation):
         super().begin_presentation()
         self.targets = np.zeros(self.potentials.shape, dtype=np.uint8)
         if self.training.decoding == "rate":
-            self.targets[:, self.labels[self.item]] = self.training.desired
+            right = np.arange(self.network.n_replicas) * self.network.n_classes
+            self.targets[:, right + self.labels[self.item]] = self.training.desired[:, np.newaxis]
 
     def end_presentation(self):
-        """Add the gradient of this presentation to the batch; maybe apply it."""
-        network, label = self.network, self.labels[self.item]
-        if self.training.decoding == "rate":
-            log_likelihood, grad_u = rate_gradient(
-                self.potentials, self.targets, network.activation
-            )
-        else:
-            log_likelihood, grad_u = first_to_spike_gradient(
-                self.potentials, label, network.activation
-            )
+        """Add the gradients of this presentation to the batch; maybe apply it."""
+        weights = np.ones(self.network.n_replicas)
+        if self.training.sample_weights is not None:
+            weights = self.training.sample_weights[:, self.item]
+        log_likelihoods, grads = zip(
+            *(self._gradient(slice(first, first + self.network.n_classes)) for first in self._firsts)
+        )
+        grad_u = np.hstack(grads) * np.repeat(weights, self.network.n_classes)
         self.batch.append(
             (
-                weight_gradient(self.spikes, grad_u, network.basis.matrix),
+                weight_gradient(self.spikes, grad_u, self.network.basis.matrix),
                 self._feedback_gradient(grad_u),
                 grad_u.sum(axis=0),
             )
         )
-        self.epoch_log_likelihood += log_likelihood
+        self.learned_from += weights != 0
+        self.log_likelihood += weights * log_likelihoods
+        self.total_weight += weights
         epoch_is_over = (self.n_done + 1) % len(self.inputs) == 0
         if len(self.batch) == self.training.batch_size or epoch_is_over:
             self.apply()
         if epoch_is_over:
-            self.history.append(self.epoch_log_likelihood / len(self.inputs))
-            self.epoch_log_likelihood = 0.0
+            self.history.append(self.log_likelihood / np.where(self.total_weight, self.total_weight, 1))
+            self.log_likelihood, self.total_weight = 0.0, 0.0
+
+    def _gradient(self, outputs):
+        """Return log-likelihood and gradient in the potentials of one replica."""
+        u, activation = self.potentials[:, outputs], self.network.activation
+        if self.training.decoding == "rate":
+            return rate_gradient(u, self.targets[:, outputs], activation)
+        return first_to_spike_gradient(u, self.labels[self.item], activation)
 
     def _feedback_gradient(self, grad_u):
         if self.network.feedback_basis is None:
@@ -221,12 +230,14 @@ class _Training(_Simulation):
         return feedback_gradient(self.targets, grad_u, self.network.feedback_basis.matrix)
 
     def apply(self):
-        rate = self.training.learning_rate / len(self.batch)
+        """Go along the mean gradient of the batch."""
+        rates = self.training.learning_rates / np.maximum(self.learned_from, 1)
+        rates = np.repeat(rates, self.network.n_classes)
         for weights, feedback, bias in self.batch:
-            self.parameters.weights += rate * weights
-            self.parameters.feedback += rate * feedback
-            self.parameters.bias += rate * bias
-        self.batch = []
+            self.parameters.weights += rates[:, np.newaxis] * weights
+            self.parameters.feedback += rates[:, np.newaxis] * feedback
+            self.parameters.bias += rates * bias
+        self.batch, self.learned_from = [], np.zeros(self.network.n_replicas, dtype=int)
         self.load_parameters()
 
 

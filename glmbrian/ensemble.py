@@ -1,0 +1,109 @@
+"""Many classifiers trained at once, on the same input spikes."""
+
+from dataclasses import asdict, replace
+
+import numpy as np
+
+from .devices import get_device
+from .estimator import GLMClassifier
+from .model import Parameters
+from .progress import Progress
+from .validation import finite_array
+
+#: Parameters in which the members of an ensemble may differ.
+OWN_PARAMETERS = ("learning_rate", "start_state", "verbose")
+
+
+def fit_ensemble(classifiers, X, y, sample_weight=None):
+    """Train classifiers that differ in start, learning rate or training data at once.
+
+    One simulation holds all of them as replicas, which see the same spikes: drawing
+    these, and all else that does not depend on the replica, is done once.  Each
+    ends with the parameters of its own ``fit(X, y, sample_weight)``.
+
+    Parameters
+    ----------
+    classifiers : list of GLMClassifier
+        They are fitted in place.  They may differ in `learning_rate` and
+        `start_state`; with one and the same integer `random_state`.
+    X, y
+        As for `GLMClassifier.fit`.
+    sample_weight : array_like of float, shape (n_classifiers, n), optional
+        As for `GLMClassifier.fit`, a row a classifier.  Rows of 0 and 1 train on
+        folds of the data.
+
+    Returns
+    -------
+    list of GLMClassifier
+        `classifiers`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If classifiers differ in what they must share, or an argument is not valid.
+
+    Examples
+    --------
+    >>> import glmbrian as glm
+    >>> digits = glm.datasets.load_mnist((5, 7), n_train=10, n_test=10)
+    >>> classifiers = [
+    ...     glm.GLMClassifier(n_steps=4, n_basis=2, n_epochs=1, device="runtime",
+    ...                       random_state=0, learning_rate=rate)
+    ...     for rate in (1e-3, 1e-2)
+    ... ]
+    >>> fitted = glm.fit_ensemble(classifiers, digits.X_train, digits.y_train)
+    >>> fitted[1].weights_.shape
+    (784, 2, 2)
+    """
+    classifiers = _check_alike(classifiers)
+    first, n_replicas = classifiers[0], len(classifiers)
+    network, training, inputs, labels, classes, _ = first._prepare(X, y)
+    starts = []
+    for classifier in classifiers:
+        classifier._check_parameters()
+        classifier._keys = list(first._keys)
+        starts.append(classifier._start(network))
+    if sample_weight is not None:
+        sample_weight = finite_array(sample_weight, "sample_weight", (n_replicas, len(inputs)))
+        if np.any(sample_weight < 0):
+            raise ValueError("sample_weight must be at least 0")
+    rates = np.array([classifier.learning_rate for classifier in classifiers], dtype=float)
+    with Progress("training", training.n_epochs * len(inputs), first.verbose) as progress:
+        parameters, history, timing = get_device(first.device).train(
+            replace(network, n_replicas=n_replicas),
+            Parameters(
+                np.concatenate([start.weights for start in starts], axis=1),
+                np.concatenate([start.feedback for start in starts]),
+                np.concatenate([start.bias for start in starts]),
+            ),
+            inputs,
+            labels,
+            replace(training, learning_rates=rates, sample_weights=sample_weight),
+            progress,
+        )
+    for replica, classifier in enumerate(classifiers):
+        own = slice(replica * network.n_classes, (replica + 1) * network.n_classes)
+        learned = Parameters(
+            parameters.weights[:, own].copy(), parameters.feedback[own], parameters.bias[own]
+        )
+        classifier._set_learned(learned, network, classes)
+        classifier.history_ = history[:, replica]
+        classifier.timing_ = asdict(timing)
+    return classifiers
+
+
+def _check_alike(classifiers):
+    classifiers = list(classifiers)
+    if not classifiers or not all(isinstance(member, GLMClassifier) for member in classifiers):
+        raise TypeError("classifiers must be a list of at least one GLMClassifier")
+    if len({id(member) for member in classifiers}) < len(classifiers):
+        raise ValueError("classifiers: one and the same object is given twice")
+    shared = classifiers[0].get_params()
+    for number, member in enumerate(classifiers):
+        for name, value in member.get_params().items():
+            if name not in OWN_PARAMETERS and value is not shared[name] and value != shared[name]:
+                raise ValueError(
+                    f"classifiers may differ only in {', '.join(OWN_PARAMETERS)}, but number "
+                    f"{number} has {name}={value!r} and number 0 has {shared[name]!r}"
+                )
+    return classifiers

@@ -1,0 +1,78 @@
+// Gradients of one presentation in the potentials: glmbrian/learning.py.
+#pragma once
+
+#include "job.hpp"
+
+namespace glmbrian {
+
+// Potentials or errors of the outputs of one replica.
+typedef double Trace[N_STEPS][N_CLASSES];
+
+// log(g + (1 - g) w), given both logarithms and loss = 1 - w.
+inline double log_mixture(double log_g, double log_rest, double log_w, double loss)
+{
+    const double missing = std::exp(log_rest) * loss;
+    if (missing < 0.5) return std::log1p(-missing);
+    const double b = log_rest + log_w, largest = std::max(log_g, b);
+    return largest + std::log(std::exp(log_g - largest) + std::exp(b - largest));
+}
+
+// Eqs. first_spk_method_2 to first_spk_method_q; returns the log-likelihood.  Goes
+// backwards over the steps, so that nothing cancels: see glmbrian/learning.py.
+inline double first_to_spike_gradient(const Trace& u, int label, Trace& grad)
+{
+    double stop[N_STEPS], go_on[N_STEPS], loss[N_STEPS];
+    // of the right neuron being first if nobody spiked before step t: log w_t, 1 - w_t
+    double log_win = -INFINITY, loss_now = 1.0;
+    for (int t = N_STEPS - 1; t >= 0; t--) {
+        const double log_g = Activation::log_spike(u[t][label]);
+        const double log_rest = Activation::log_silence(u[t][label]);
+        const double log_s = log_mixture(log_g, log_rest, log_win, loss_now);
+        loss[t] = loss_now;
+        stop[t] = log_g - log_s;
+        go_on[t] = log_rest + log_win - log_s;
+        log_win = log_s;
+        for (int i = 0; i < N_CLASSES; i++)
+            if (i != label) log_win += Activation::log_silence(u[t][i]);
+        loss_now = -std::expm1(log_win);
+    }
+    double log_h = 0.0;
+    for (int t = 0; t < N_STEPS; t++) {
+        const double h = std::exp(log_h);
+        for (int i = 0; i < N_CLASSES; i++)
+            grad[t][i] = i == label
+                ? h * std::exp(stop[t]) * loss[t] * Activation::log_spike_slope(u[t][i])
+                : h * Activation::log_silence_slope(u[t][i]);
+        log_h += go_on[t];
+    }
+    return log_win;
+}
+
+// Eqs. LL_conv and err to rho_def; `desired(t, i)` is the desired train.
+template <class Desired>
+double rate_gradient(const Trace& u, Desired desired, Trace& grad)
+{
+    double log_likelihood = 0.0;
+    for (int t = 0; t < N_STEPS; t++)
+        for (int i = 0; i < N_CLASSES; i++) {
+            const bool spike = desired(t, i);
+            log_likelihood += spike ? Activation::log_spike(u[t][i]) : Activation::log_silence(u[t][i]);
+            grad[t][i] = spike ? Activation::log_spike_slope(u[t][i]) : Activation::log_silence_slope(u[t][i]);
+        }
+    return log_likelihood;
+}
+
+// The gradient with respect to the channels of step t: the error of later steps,
+// weighted by the basis.
+template <int K, int W>
+void correlate(const Trace& grad, const double (&basis)[W][K], int t, double scale, double* row)
+{
+    std::fill_n(row, N_CLASSES * K, 0.0);
+    for (int lag = 1; lag <= W && t + lag < N_STEPS; lag++)
+        for (int i = 0; i < N_CLASSES; i++) {
+            const double error = scale * grad[t + lag][i];
+            for (int k = 0; k < K; k++) row[i * K + k] += error * basis[lag - 1][k];
+        }
+}
+
+}  // namespace glmbrian

@@ -1,0 +1,191 @@
+// Which presentation comes when, what is kept of each, and what is left at the end.
+// Shared by the devices that compile programs.
+#pragma once
+
+#include "gradients.hpp"
+
+namespace glmbrian {
+
+class Schedule {
+public:
+    const Job job;
+
+    Schedule()
+        : job("job/settings.txt"), order_(job.n_items), began_(std::chrono::steady_clock::now())
+    {
+        desired_ = read_array<uint8_t>("job/desired.bin", N_STEPS);
+        if (job.train) {
+            labels_ = read_array<int32_t>("job/labels.bin", job.n_items);
+            learning_rates_ = read_array<double>("job/learning_rates.bin", N_REPLICAS);
+            if (job.weighted)
+                sample_weights_ = read_array<double>("job/sample_weights.bin", N_REPLICAS * job.n_items);
+        } else {
+            outcome_.open("job/outcome.bin", std::ios::binary);
+        }
+        begin_epoch();
+    }
+
+    int64_t item() const { return order_[position_]; }
+    int64_t presentation() const
+    {
+        return job.first_presentation + epoch_ * job.n_items + position_;
+    }
+    int label() const { return labels_[item()]; }
+    bool is_last_of_epoch() const { return position_ + 1 == job.n_items; }
+    bool desired(int t) const { return desired_[t]; }
+    double learning_rate(int replica) const { return learning_rates_[replica]; }
+    double sample_weight(int replica) const
+    {
+        return sample_weights_.empty() ? 1.0 : sample_weights_[replica * job.n_items + item()];
+    }
+
+    // Returns the gradient of this presentation in the potentials `u` of a replica.
+    void learn(int replica, const Trace& u, Trace& grad)
+    {
+        const int right = label();
+        const double log_likelihood = job.rate
+            ? rate_gradient(u, [&](int t, int i) { return i == right && desired(t); }, grad)
+            : first_to_spike_gradient(u, right, grad);
+        log_likelihood_[replica] += log_likelihood * sample_weight(replica);
+        total_weight_[replica] += sample_weight(replica);
+    }
+
+    // Keeps one row of doubles a test presentation: see glmbrian.model.Outcome.
+    void report(int n_steps, int64_t n_input_spikes, const int32_t* counts, const Trace& u)
+    {
+        double row[2 + 3 * N_CLASSES] = {(double)n_steps, (double)n_input_spikes};
+        for (int i = 0; i < N_CLASSES; i++) {
+            row[2 + i] = counts[i];
+            for (int t = 0; t < n_steps; t++) row[2 + N_CLASSES + i] += u[t][i];
+            row[2 + 2 * N_CLASSES + i] = u[n_steps - 1][i];
+        }
+        write_array(outcome_, row, 2 + 3 * N_CLASSES);
+    }
+
+    // Goes on to the next presentation; returns whether there is one.
+    bool advance()
+    {
+        if (++position_ % 16 == 0) show_progress(false);
+        if (position_ < job.n_items) return true;
+        for (int r = 0; r < N_REPLICAS; r++) {
+            history_.push_back(total_weight_[r] > 0 ? log_likelihood_[r] / total_weight_[r] : 0.0);
+            log_likelihood_[r] = total_weight_[r] = 0.0;
+        }
+        position_ = 0;
+        if (++epoch_ == job.n_epochs) return false;
+        begin_epoch();
+        return true;
+    }
+
+    // Writes what is left of the run, apart from the parameters.
+    void finish(int64_t n_steps_run)
+    {
+        show_progress(true);
+        if (job.train) {
+            std::ofstream file("job/history.bin", std::ios::binary);
+            write_array(file, history_.data(), history_.size());
+            close_checked(file, "job/history.bin");
+        } else {
+            close_checked(outcome_, "job/outcome.bin");
+        }
+        const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began_;
+        std::ofstream file("job/run.txt");
+        file << "steps " << n_steps_run << "\nseconds " << seconds.count() << "\npeak_memory "
+             << peak_memory() << "\n";
+        close_checked(file, "job/run.txt");
+        std::printf("glmbrian: %lld presentations in %.2f s, results are in the folder job\n",
+                    (long long)(job.n_epochs * job.n_items), seconds.count());
+    }
+
+private:
+    std::vector<int64_t> order_;
+    std::vector<int32_t> labels_;
+    std::vector<uint8_t> desired_;
+    std::vector<double> learning_rates_, sample_weights_, history_;
+    double log_likelihood_[N_REPLICAS] = {0.0}, total_weight_[N_REPLICAS] = {0.0};
+    std::ofstream outcome_;
+    int64_t position_ = 0, epoch_ = 0;
+    std::chrono::steady_clock::time_point began_, reported_;
+
+    void begin_epoch()
+    {
+        for (int64_t n = 0; n < job.n_items; n++) order_[n] = n;
+        if (!job.train) return;
+        // The order is that of one hash an item; see glmbrian.randomness.shuffled.
+        const int64_t epochs_before = job.first_presentation / job.n_items;
+        const uint64_t base = hash(job.order_key, (uint64_t)(epochs_before + epoch_));
+        std::vector<uint64_t> rank(job.n_items);
+        for (int64_t n = 0; n < job.n_items; n++) rank[n] = hash(base, (uint64_t)n);
+        std::sort(order_.begin(), order_.end(), [&](int64_t a, int64_t b) {
+            return rank[a] != rank[b] ? rank[a] < rank[b] : a < b;
+        });
+    }
+
+    void show_progress(bool last)
+    {
+        const auto now = std::chrono::steady_clock::now();
+        if (!last && now - reported_ < std::chrono::milliseconds(100)) return;
+        reported_ = now;
+        std::printf("glmbrian progress %lld %lld\n", (long long)(epoch_ * job.n_items + position_),
+                    (long long)(job.n_epochs * job.n_items));
+        std::fflush(stdout);
+    }
+};
+
+// The parameters besides the weights: a learner's own copy of them, and their updates.
+class OwnParameters {
+public:
+    double bias[N_OUTPUTS], feedback[N_OUTPUTS * N_FEEDBACK + 1];  // a C++ array is never empty
+
+    // `values` holds the feedback weights and the biases, as glmbrian.model.Parameters.
+    void load(const double* values)
+    {
+        std::copy_n(values, N_OUTPUTS * N_FEEDBACK, feedback);
+        std::copy_n(values + N_OUTPUTS * N_FEEDBACK, N_OUTPUTS, bias);
+        clear();
+    }
+
+    void save(std::ofstream& file) const
+    {
+        write_array(file, feedback, N_OUTPUTS * N_FEEDBACK);
+        write_array(file, bias, N_OUTPUTS);
+    }
+
+    void add_gradient(const Schedule& schedule, int replica, const Trace& grad)
+    {
+        const double weight = schedule.sample_weight(replica);
+        const int first = replica * N_CLASSES;
+        for (int t = 0; t < N_STEPS; t++)
+            for (int i = 0; i < N_CLASSES; i++) bias_gradient_[first + i] += weight * grad[t][i];
+        // Only the right neuron has spikes to feed back, and only in rate training.
+        if (N_FEEDBACK == 0 || !schedule.job.rate) return;
+        double row[N_CLASSES * N_FEEDBACK + N_CLASSES];
+        for (int t = 0; t < N_STEPS - 1; t++) {
+            if (!schedule.desired(t)) continue;
+            correlate(grad, FEEDBACK_BASIS, t, weight, row);
+            const int own = schedule.label() * N_FEEDBACK;
+            for (int k = 0; k < N_FEEDBACK; k++)
+                feedback_gradient_[first * N_FEEDBACK + own + k] += row[own + k];
+        }
+    }
+
+    void apply(int replica, double rate)
+    {
+        for (int i = replica * N_CLASSES; i < (replica + 1) * N_CLASSES; i++) {
+            bias[i] += rate * bias_gradient_[i];
+            for (int k = i * N_FEEDBACK; k < (i + 1) * N_FEEDBACK; k++)
+                feedback[k] += rate * feedback_gradient_[k];
+        }
+    }
+
+    void clear()
+    {
+        std::fill_n(bias_gradient_, N_OUTPUTS, 0.0);
+        std::fill_n(feedback_gradient_, N_OUTPUTS * N_FEEDBACK, 0.0);
+    }
+
+private:
+    double bias_gradient_[N_OUTPUTS], feedback_gradient_[N_OUTPUTS * N_FEEDBACK + 1];
+};
+
+}  // namespace glmbrian
