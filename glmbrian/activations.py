@@ -12,6 +12,7 @@ from typing import Callable
 import numpy as np
 from brian2 import Function
 
+from .randomness import CPP_FUNCTION
 from .validation import choice
 
 
@@ -108,10 +109,14 @@ def _inverse_mills(u):
 normal_cdf = Function(
     _normal_cdf, arg_units=[1], return_unit=1, arg_types=["float"], return_type="float"
 )
-normal_cdf.implementations.add_implementation(
-    "cpp",
-    "static inline double normal_cdf(double u) { return 0.5 * erfc(-u * 0.70710678118654752440); }",
-)
+for _target in ("cpp", "genn"):
+    normal_cdf.implementations.add_implementation(
+        _target,
+        CPP_FUNCTION
+        + "SUPPORT_CODE_FUNC double normal_cdf(double u)"
+        " { return 0.5 * erfc(-u * 0.70710678118654752440); }\n",
+        name="normal_cdf",
+    )
 normal_cdf.implementations.add_implementation(
     "cython",
     """

@@ -40,21 +40,58 @@ def cpp_stop_run(clock_timestep):
 
 
 @contextmanager
-def private_standalone_device():
-    """Make a fresh C++ standalone device active, and the former one afterwards.
+def _private_device(device, **options):
+    """Make `device` active, and the former one afterwards.
 
     ``set_device("cpp_standalone")`` would switch to the one instance that the user
     may be in the middle of describing a network for.
     """
-    name = "_glmbrian_cpp_standalone"
-    device = CPPStandaloneDevice()
+    name = "_glmbrian_private"
     all_devices[name] = device
-    set_device(name, build_on_run=False)
+    set_device(name, **options)
     try:
         yield device
     finally:
         reset_device()
         del all_devices[name]
+
+
+def private_standalone_device():
+    """Return a context in which a fresh C++ standalone device is active."""
+    return _private_device(CPPStandaloneDevice(), build_on_run=False)
+
+
+def private_genn_device(**options):
+    """Return a context in which a fresh GeNN device is active.
+
+    The device builds with its `options` when the network is run; brian2genn does
+    not build afterwards.
+    """
+    from brian2genn.device import GeNNDevice
+
+    return _private_device(GeNNDevice(), build_on_run=True, **options)
+
+
+@contextmanager
+def genn_preferences(path, header):
+    """Set what brian2genn reads from Brian's preferences, and set it back.
+
+    `path` is the folder of GeNN, `header` a C++ header for all generated files.
+    """
+    chosen = {
+        "devices.genn.path": path,
+        # With dense connectivity GeNN 4.9 stops.
+        "devices.genn.connectivity": "SPARSE",
+        "codegen.cpp.headers": [*prefs["codegen.cpp.headers"], header],
+    }
+    before = {name: prefs[name] for name in chosen}
+    try:
+        for name, value in chosen.items():
+            prefs[name] = value
+        yield
+    finally:
+        for name, value in before.items():
+            prefs[name] = value
 
 
 def compiler_setting():

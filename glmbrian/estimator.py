@@ -17,7 +17,6 @@ from .bases import Basis, CustomBasis, RaisedCosineBasis, as_basis
 from .decoding import ON_SILENCE, ON_TIE, REJECTED, decide, measures
 from .devices import DEVICES, get_device
 from .encoding import check_intensities, levels
-from .learning import desired_train
 from .model import Inputs, Network, Outcome, Parameters, Testing, Training
 from .progress import Progress
 from .randomness import derive_keys
@@ -73,14 +72,17 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
     activation : {"sigmoid", "probit", "cloglog"} or Activation
     target_period : int
         Period of the desired train in rate training.
-    device : {"cpp_standalone", "runtime"}
-        Compile training and testing to C++ programs, or let Brian simulate in
-        Python, on the target that ``brian2.prefs.codegen.target`` names.
+    device : {"cpp_standalone", "runtime", "genn"}
+        Compile training and testing to C++ programs; or let Brian simulate in
+        Python, on the target that ``brian2.prefs.codegen.target`` names; or compile
+        them with GeNN (see `gpu`).
     on_silence : {"potential", "random", "reject"}
         Without any output spike decide for the neuron with the highest membrane
         potential, for any, or for none (label -1).
     on_tie : {"potential", "random"}
         Between neurons that spike first in the same step, or equally often.
+    gpu : bool, optional
+        Whether the GeNN device uses a GPU; by default where CUDA is found.
     basis : Basis, optional
         A basis to use in place of the raised cosines; sets `n_basis` and `window`.
     random_state : None, int, RandomState or Generator
@@ -134,6 +136,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         device="cpp_standalone",
         on_silence="potential",
         on_tie="potential",
+        gpu=None,
         basis=None,
         random_state=None,
         start_state=None,
@@ -153,6 +156,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         self.device = device
         self.on_silence = on_silence
         self.on_tie = on_tie
+        self.gpu = gpu
         self.basis = basis
         self.random_state = random_state
         self.start_state = start_state
@@ -250,7 +254,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             learning_rates=np.array([self.learning_rate], dtype=float),
             n_epochs=int(self.n_epochs),
             batch_size=int(self.batch_size),
-            desired=desired_train(self.n_steps, self.target_period),
+            target_period=int(self.target_period),
             input_key=self._keys[0],
             order_key=self._keys[1],
             sample_weights=_check_weights(sample_weight, len(inputs)),
@@ -269,6 +273,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             real(self.bias_init, "bias_init (unless it is 'uniform')")
         get_activation(self.activation)
         choice(self.device, "device", DEVICES)
+        if self.gpu not in (None, True, False):
+            raise ValueError(f"gpu must be None, True or False, got {self.gpu!r}")
         choice(self.on_silence, "on_silence", ON_SILENCE)
         choice(self.on_tie, "on_tie", ON_TIE)
 
@@ -310,6 +316,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             feedback_basis=basis if self.decoding == "rate" else None,
             activation=get_activation(self.activation),
             n_replicas=n_replicas,
+            gpu=self.gpu,
         )
 
     def _start(self, network):

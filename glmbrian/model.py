@@ -12,6 +12,7 @@ import numpy as np
 from .activations import Activation
 from .bases import Basis
 from .encoding import levels
+from .learning import desired_train
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,8 @@ class Network:
 
     Replicas are networks that see the same input spikes and learn independently of
     each other.  Their outputs follow one another: those of replica r are
-    ``r * n_classes`` to ``(r + 1) * n_classes - 1``.
+    ``r * n_classes`` to ``(r + 1) * n_classes - 1``.  `gpu` says whether the GeNN
+    device uses one, by default where CUDA is found.
     """
 
     n_inputs: int
@@ -30,6 +32,7 @@ class Network:
     feedback_basis: Optional[Basis]
     activation: Activation
     n_replicas: int = 1
+    gpu: Optional[bool] = None
 
     @property
     def n_outputs(self):
@@ -92,11 +95,15 @@ class Training:
     learning_rates: np.ndarray
     n_epochs: int
     batch_size: int
-    desired: np.ndarray
+    target_period: int
     input_key: int
     order_key: int
     sample_weights: Optional[np.ndarray] = None
     first_presentation: int = 0
+
+    def desired(self, n_steps):
+        """Return the desired train of the right neuron in rate training."""
+        return desired_train(n_steps, self.target_period)
 
 
 @dataclass(frozen=True)

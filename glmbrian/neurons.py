@@ -103,7 +103,7 @@ class GLMNeurons(NeuronGroup):
         if feedback is not None:
             filtered["feedback"] = feedback
         channels = [channel for key in filtered for channel in channel_names(key, filtered[key])]
-        matrix = _stacked([basis.matrix for basis in filtered.values()])
+        matrix = stacked([basis.matrix for basis in filtered.values()])
         window = matrix.shape[0]
 
         namespace = {"glm_uniform": glm_uniform, **activation.namespace}
@@ -114,7 +114,7 @@ class GLMNeurons(NeuronGroup):
         else:
             method, pending = shift_register(matrix, channels), pending_names(window)
 
-        feedback_weights = [] if feedback is None else _feedback_weight_names(feedback)
+        feedback_weights = [] if feedback is None else feedback_weight_names(feedback)
         parameters = ["bias"] + channels + pending + feedback_weights
         # Brian hands a group to its state updater only if it has a differential
         # equation.  This one is formal: the updater replaces it by the exact map.
@@ -165,7 +165,7 @@ class GLMNeurons(NeuronGroup):
         """Weights v of the feedback kernel, shape (n, n_basis)."""
         self._require_feedback()
         return np.stack(
-            [getattr(self, f"{name}_")[:] for name in _feedback_weight_names(self.feedback)], axis=1
+            [getattr(self, f"{name}_")[:] for name in feedback_weight_names(self.feedback)], axis=1
         )
 
     @feedback_weights.setter
@@ -173,7 +173,7 @@ class GLMNeurons(NeuronGroup):
         self._require_feedback()
         shape = (len(self), self.feedback.n_basis)
         weights = finite_array(np.broadcast_to(weights, shape), "feedback_weights", shape)
-        for column, name in zip(weights.T, _feedback_weight_names(self.feedback)):
+        for column, name in zip(weights.T, feedback_weight_names(self.feedback)):
             setattr(self, name, column)
 
     def feedback_kernels(self):
@@ -199,7 +199,7 @@ def channel_names(kernel, basis):
     return [f"{kernel}_{k}" for k in range(basis.n_basis)]
 
 
-def _feedback_weight_names(feedback):
+def feedback_weight_names(feedback):
     return [f"feedback_weight_{k}" for k in range(feedback.n_basis)]
 
 
@@ -220,7 +220,7 @@ def _named_kernels(kernels):
     return dict(kernels)
 
 
-def _stacked(matrices):
+def stacked(matrices):
     """Put basis matrices side by side, padding short windows with zeros."""
     window = max(matrix.shape[0] for matrix in matrices)
     return np.hstack(

@@ -1,6 +1,6 @@
 """The progress bar of training and testing."""
 
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 
 class Progress:

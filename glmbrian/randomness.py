@@ -129,15 +129,22 @@ def _join_key(key_low, key_high):
     return (_unsigned(key_low) & mask) | ((_unsigned(key_high) & mask) << np.uint64(32))
 
 
+#: How C++ functions begin.  GeNN defines the macro for code that runs on a GPU.
+CPP_FUNCTION = """
+#ifndef SUPPORT_CODE_FUNC
+#define SUPPORT_CODE_FUNC static inline
+#endif
+"""
+
 #: The hash in C++; Cython's differs only in its function headers.
 CPP_HASH = """
-static inline uint64_t glm_mix64(uint64_t z)
+SUPPORT_CODE_FUNC uint64_t glm_mix64(uint64_t z)
 {
     z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
     return z ^ (z >> 31);
 }
-static inline uint64_t glm_hash(uint64_t key, uint64_t counter)
+SUPPORT_CODE_FUNC uint64_t glm_hash(uint64_t key, uint64_t counter)
 {
     return glm_mix64(key + UINT64_C(0x9E3779B97F4A7C15) * (counter + 1));
 }
@@ -146,7 +153,7 @@ static inline uint64_t glm_hash(uint64_t key, uint64_t counter)
 _CPP_ARGUMENTS = "int64_t key_low, int64_t key_high, int64_t presentation, int64_t step, int64_t index"
 
 _CPP_WORD = """
-static inline uint64_t %(name)s_word(int64_t key_low, int64_t key_high,
+SUPPORT_CODE_FUNC uint64_t %(name)s_word(int64_t key_low, int64_t key_high,
                                      int64_t presentation, int64_t step, int64_t index)
 {
     const uint64_t key = (uint64_t)(uint32_t)key_low | ((uint64_t)(uint32_t)key_high << 32);
@@ -188,10 +195,9 @@ def _brian_function(name, numpy_draw, cpp_result, cython_result, c_type):
     # Each function carries its own copy of the hash under its own names, since
     # a code object that uses two of them includes both texts.
     cpp_hash = CPP_HASH.replace("glm_", f"{name}_") + _CPP_WORD % {"name": name}
-    function.implementations.add_implementation(
-        "cpp",
-        f"{cpp_hash}static inline {c_type} {name}({_CPP_ARGUMENTS})\n{{\n    {cpp_result}\n}}\n",
-    )
+    code = f"{CPP_FUNCTION}{cpp_hash}SUPPORT_CODE_FUNC {c_type} {name}({_CPP_ARGUMENTS})\n{{\n    {cpp_result}\n}}\n"
+    for target in ("cpp", "genn"):
+        function.implementations.add_implementation(target, code, name=name)
     function.implementations.add_implementation(
         "cython",
         _CYTHON_WORD.format(name=name)

@@ -83,7 +83,7 @@ def test_second_fit_of_an_architecture_compiles_nothing(first_to_spike, monkeypa
     def build(*arguments):
         raise AssertionError("compiled again")
 
-    monkeypatch.setattr("glmbrian.devices.cpp_standalone._build", build)
+    monkeypatch.setattr("glmbrian.devices.cpp_standalone._PROGRAM.build", build)
     few = glm.datasets.load_mnist((1, 9), 30, 30)
     again = glm.GLMClassifier(n_epochs=2, learning_rate=0.1, batch_size=4, random_state=9)
     assert again.fit(few.X_train, few.y_train).timing_["presentations"] == 120
@@ -272,7 +272,7 @@ def no_building(monkeypatch):
     def build(*arguments):
         raise AssertionError("compiled before the check")
 
-    monkeypatch.setattr("glmbrian.devices.cpp_standalone.find_or_build", build)
+    monkeypatch.setattr("glmbrian.devices.program.find_or_build", build)
 
 
 def test_prediction_checks_its_input():

@@ -8,7 +8,6 @@ import glmbrian as glm
 from glmbrian.decoding import decide, measures
 from glmbrian.devices import get_device
 from glmbrian.encoding import LEVEL_OF_BYTE, levels, rate_encode
-from glmbrian.learning import desired_train
 from glmbrian.model import Inputs, Network, Outcome, Parameters, Testing, Training
 from glmbrian.progress import Silent
 from glmbrian.randomness import shuffled, uniforms
@@ -85,7 +84,7 @@ def learn_by_hand(network, start, inputs, training):
                 x = trains_of(inputs, [presentation], [item])[0]
                 if training.decoding == "rate":
                     targets = np.zeros((N_STEPS, N_OUTPUTS))
-                    targets[:, LABELS[item]] = training.desired
+                    targets[:, LABELS[item]] = training.desired(N_STEPS)
                     ll, gw, gv, gb = glm.learning.rate_log_likelihood(
                         x, targets, network.basis.matrix, network.feedback_basis.matrix,
                         w, v, b, network.activation,
@@ -135,7 +134,7 @@ def check_fifty_updates(place, rule, activation, kind, batch_size, first):
         np.array([0.02]),
         2 * batch_size,
         batch_size,
-        desired_train(N_STEPS, 3),
+        3,
         INPUT_KEY,
         ORDER_KEY,
         first_presentation=first,

@@ -15,7 +15,7 @@ from importlib import import_module
 
 from ..validation import choice
 
-_MODULES = {"runtime": "runtime", "cpp_standalone": "cpp_standalone"}
+_MODULES = {"runtime": "runtime", "cpp_standalone": "cpp_standalone", "genn": "genn"}
 
 DEVICES = tuple(_MODULES)
 

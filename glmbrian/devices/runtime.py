@@ -169,6 +169,7 @@ class _Training(_Simulation):
         self.labels = labels
         self.training = training
         self._firsts = range(0, network.n_outputs, network.n_classes)
+        self.desired = training.desired(network.n_steps)
         self.history = []
         self.log_likelihood, self.total_weight = 0.0, 0.0
         self.batch, self.learned_from = [], np.zeros(network.n_replicas, dtype=int)
@@ -189,7 +190,7 @@ class _Training(_Simulation):
         self.targets = np.zeros(self.potentials.shape, dtype=np.uint8)
         if self.training.decoding == "rate":
             right = np.arange(self.network.n_replicas) * self.network.n_classes
-            self.targets[:, right + self.labels[self.item]] = self.training.desired[:, np.newaxis]
+            self.targets[:, right + self.labels[self.item]] = self.desired[:, np.newaxis]
 
     def end_presentation(self):
         """Add the gradients of this presentation to the batch; maybe apply it."""

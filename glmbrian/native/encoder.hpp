@@ -38,6 +38,13 @@ public:
             list_active(&levels_[(size_t)item * N_INPUTS], nullptr);
     }
 
+    // The level of an input in this presentation.
+    int level(int i) const
+    {
+        const size_t index = (size_t)item_ * N_INPUTS + i;
+        return data_ == Data::levels ? levels_[index] : level_of_byte_[bytes_[index]];
+    }
+
     const Step& draw(int step)
     {
         if (data_ == Data::trains)

@@ -100,7 +100,7 @@ enum class Data { bytes, levels, trains };
 struct Job {
     bool train, rate, early_stop, weighted;
     Data data;
-    int64_t n_items, n_epochs, batch_size, first_presentation;
+    int64_t n_items, n_epochs, batch_size, target_period, first_presentation;
     uint64_t input_key, output_key, order_key;
 
     explicit Job(const std::string& path)
@@ -125,6 +125,7 @@ struct Job {
         n_items = number("n_items");
         n_epochs = number("n_epochs");
         batch_size = number("batch_size");
+        target_period = number("target_period");
         first_presentation = number("first_presentation");
         input_key = key64("input_key");
         output_key = key64("output_key");

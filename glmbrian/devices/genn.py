@@ -1,0 +1,337 @@
+"""The GeNN device: training or testing on a GPU, or in GeNN's CPU code.
+
+A presentation runs in kernels that brian2genn and GeNN generate; between
+presentations the host turns potentials into errors (`native/exchange.hpp`).
+Training takes two phases of `n_steps` steps: in the first the outputs respond and
+keep their potentials, in the second the inputs repeat their spikes, which costs no
+memory since a hash draws them, and each spike adds the error of its target,
+correlated with the basis, to its weights.  So weights never leave the device.
+"""
+
+import contextlib
+import io
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+from brian2 import Function, NeuronGroup, Synapses, defaultclock, ms
+from brian2 import Network as BrianNetwork
+
+from ..brian_internals import genn_preferences, private_genn_device
+from ..filters import pending_names, shift_register
+from ..genn_environment import check_environment, find_cuda, find_genn
+from ..neurons import channel_names, feedback_weight_names, stacked
+from ..randomness import glm_draw16, glm_uniform
+from .program import Program, pointer, pointers, read_exported, write_headers, write_training
+
+__all__ = ["check", "export", "read_exported", "test", "train"]
+
+_HEADER = "exchange.hpp"
+
+
+def check(network, training=None, inputs=None):
+    """Raise if GeNN cannot do this, before anything is generated."""
+    if training is not None and training.batch_size != 1:
+        raise ValueError(
+            f"batch_size must be 1 on device='genn', got {training.batch_size}; use "
+            "device='cpp_standalone' for larger batches"
+        )
+    if inputs is not None and inputs.kind == "trains":
+        raise ValueError(
+            "X must hold intensities of the shape (n, n_inputs) on device='genn', which draws "
+            "spikes itself; use device='cpp_standalone' for ready-made spike trains"
+        )
+    check_environment(use_gpu(network))
+
+
+def use_gpu(network):
+    """Whether `network` runs on a GPU: by default where CUDA is found."""
+    return find_cuda() is not None if network.gpu is None else network.gpu
+
+
+def train(network, parameters, inputs, labels, training, progress):
+    """See `glmbrian.devices`."""
+    check(network, training, inputs)
+    return _PROGRAM.train(network, parameters, inputs, labels, training, progress)
+
+
+def test(network, parameters, inputs, testing, progress):
+    """See `glmbrian.devices`."""
+    check(network, inputs=inputs)
+    return _PROGRAM.test(network, parameters, inputs, testing, progress)
+
+
+def export(network, parameters, inputs, labels, training, folder):
+    """Write a GeNN project into the empty `folder` that trains by itself, with make."""
+    check(network, training, inputs)
+    _generate(network, folder, compile_program=False)
+    write_training(folder / "job", network, parameters, inputs, labels, training)
+    n_phases = 2 * training.n_epochs * len(inputs)
+    cpu_only = "" if use_gpu(network) else " -c"
+    # Brian2GeNN's makefile builds the simulator, once GeNN has generated its code.
+    (folder / "Makefile").rename(folder / "simulator.mk")
+    (folder / "Makefile").write_text(
+        f"""# Needs GENN_PATH, the folder of GeNN 4.
+all: main
+
+main: magicnetwork_model.cpp
+\t$(GENN_PATH)/bin/genn-buildmodel.sh{cpu_only} -i $(CURDIR):$(CURDIR)/brianlib/randomkit magicnetwork_model.cpp
+\t$(MAKE) -f simulator.mk
+
+run: all
+\t./main test {_duration(network, n_phases)}
+
+clean:
+\trm -rf main magicnetwork_model_CODE test_output
+
+.PHONY: all run clean
+"""
+    )
+
+
+def _duration(network, n_phases):
+    return repr(n_phases * network.n_steps * _STEP)
+
+
+#: Duration of a time step, in seconds.
+_STEP = 0.001
+
+
+def _command(folder, network, n_phases):
+    environment = dict(os.environ)
+    # The program looks for its library relative to where it is started.
+    environment["LD_LIBRARY_PATH"] = os.pathsep.join(
+        [str(folder / "magicnetwork_model_CODE"), environment.get("LD_LIBRARY_PATH", "")]
+    )
+    return [str(folder / "main"), "test", _duration(network, n_phases)], environment
+
+
+def _build(network, folder):
+    _generate(network, folder, compile_program=True)
+    shutil.rmtree(folder / "code_objects")
+    for leftover in (folder / "magicnetwork_model_CODE").glob("*.o"):
+        leftover.unlink()
+
+
+def _generate(network, folder, compile_program):
+    folder = Path(folder)
+    options = dict(
+        directory=str(folder),
+        compile=compile_program,
+        run=False,
+        use_GPU=use_gpu(network),
+        with_output=False,
+    )
+    with private_genn_device(**options) as device, genn_preferences(
+        find_genn(), f'"{_HEADER}"'
+    ), contextlib.redirect_stdout(io.StringIO()):
+        defaultclock.dt = _STEP * 1000 * ms
+        inputs = _make_inputs(network)
+        outputs = _make_outputs(network)
+        synapses = [_make_synapses(network, k, inputs, outputs) for k in range(network.basis.n_basis)]
+        # GeNN's code generator runs the same lines, without any synapses.
+        first_weights = device.get_array_name(synapses[0].variables["w"], access_data=False)
+        device.insert_code(
+            "main", f"if (!brian::{first_weights}.empty()) glmbrian::exchange().load();"
+        )
+        device.insert_code("before_end", "glmbrian::exchange().finish();")
+        write_headers(network, folder, _HEADER, _brian_arrays(network, outputs, synapses, device))
+        # How long it runs is told when the program is started.
+        BrianNetwork(inputs, outputs, synapses).run(defaultclock.dt, namespace={})
+
+
+# ------------------------------------------------------------------ the network
+
+
+def _make_inputs(network):
+    """Inputs that draw the spikes of step 0, 1, ... of a presentation.
+
+    Spikes of the last step could move potentials of the next phase only, so there
+    are none.
+    """
+    inputs = NeuronGroup(
+        network.n_inputs,
+        """
+        dunused/dt = -unused / dt : 1
+        level : integer
+        step : integer
+        presentation : integer
+        key_low : integer
+        key_high : integer
+        """,
+        method=lambda equations, variables=None, method_options=None: "step = step + 1\n",
+        threshold=f"step < {network.n_steps - 1} and "
+        "glm_draw16(key_low, key_high, presentation, step, i) < level",
+        reset="",
+        namespace={"glm_draw16": glm_draw16},
+        name="glm_inputs",
+    )
+    new_values = {
+        "level": "level(i)",
+        "step": "-1",
+        "presentation": "presentation()",
+        "key_low": "input_key_low()",
+        "key_high": "input_key_high()",
+    }
+    _exchange(inputs, network.n_steps, new_values, [], order=1)
+    return inputs
+
+
+def _make_outputs(network):
+    """Outputs that respond, keep their potentials, and later replay their errors."""
+    channels = channel_names("stimulus", network.basis)
+    matrix = network.basis.matrix
+    feedback_weights = []
+    if network.feedback_basis is not None:
+        channels += channel_names("feedback", network.feedback_basis)
+        matrix = stacked([matrix, network.feedback_basis.matrix])
+        feedback_weights = feedback_weight_names(network.feedback_basis)
+    pending = pending_names(matrix.shape[0])
+    records = [f"record_{t}" for t in range(network.n_steps)]
+    gradients = [f"gradient_{k}" for k in range(network.basis.n_basis)]
+    respond = shift_register(matrix, channels)
+
+    def state_updater(equations, variables=None, method_options=None):
+        lines = ["step = step + 1"]
+        # A phase begins without anything of the last.
+        lines += [f"{name} = {name} * int(step > 0)" for name in channels + pending]
+        lines += respond(equations).splitlines()
+        # Shift the record: potentials come in; errors of later steps come nearer.
+        lines += [f"{name} = {after}" for name, after in zip(records, records[1:])]
+        lines += [f"{records[-1]} = u * int(rate == 0)"]
+        for name, column in zip(gradients, network.basis.matrix.T):
+            # Lag l meets the error of l steps later, which is record_(l - 1) now.
+            terms = [f"{value!r}*{later}" for value, later in zip(column.tolist(), records) if value]
+            lines.append(f"{name} = rate * ({' + '.join(terms) or '0'})")
+        return "\n".join(lines) + "\n"
+
+    parameters = ["bias", "rate", *channels, *pending, *records, *gradients, *feedback_weights]
+    outputs = NeuronGroup(
+        network.n_outputs,
+        "du/dt = -u / dt : 1\n"
+        + "".join(f"{name} : 1\n" for name in parameters)
+        + f"""
+        firing_probability = {network.activation.expression} : 1
+        clamp : integer
+        period : integer
+        step : integer
+        presentation : integer
+        spike_count : integer
+        first_spike : integer
+        key_low : integer
+        key_high : integer
+        """,
+        method=state_updater,
+        threshold="(clamp > 0 and (step + 1) % period == 0) or (clamp == 0 and "
+        "glm_uniform(key_low, key_high, presentation, step, i) < firing_probability)",
+        reset="\n".join(
+            [
+                "spike_count += 1",
+                "first_spike = first_spike * int(first_spike >= 0) + step * int(first_spike < 0)",
+                *(f"feedback_{k} += {weight}" for k, weight in enumerate(feedback_weights)),
+            ]
+        ),
+        namespace={"glm_uniform": glm_uniform, **network.activation.namespace},
+        name="glm_outputs",
+    )
+    new_values = {
+        **{name: f"record({t}, i)" for t, name in enumerate(records)},
+        "spike_count": "0",
+        "first_spike": "-1",
+        "rate": "rate(i)",
+        "bias": "bias(i)",
+        **{name: f"feedback({k}, i)" for k, name in enumerate(feedback_weights)},
+        "clamp": "clamp(i)",
+        "period": "period()",
+        "presentation": "presentation()",
+        "step": "-1",
+        "key_low": "output_key_low()",
+        "key_high": "output_key_high()",
+    }
+    response = [*records, "spike_count", "first_spike"]
+    _exchange(outputs, network.n_steps, new_values, response, order=0, turn="outputs_turn")
+    return outputs
+
+
+def _make_synapses(network, k, inputs, outputs):
+    """Synapses with the weights of one basis function, which learn by themselves."""
+    synapses = Synapses(
+        inputs,
+        outputs,
+        "w : 1",
+        # GeNN takes one target variable a Synapses object.
+        on_pre=f"w += gradient_{k}_post\nstimulus_{k}_post += w",
+        name=f"glm_synapses_{k}",
+    )
+    synapses.connect()
+    return synapses
+
+
+def _exchange(group, n_steps, new_values, read, order, turn=None):
+    """Set variables from the host at the beginning of each phase.
+
+    Parameters
+    ----------
+    group : NeuronGroup
+    n_steps : int
+        Steps of a phase.
+    new_values : dict of str
+        A call of `Exchange` in C++ for each variable.
+    read : list of str
+        Variables that are copied from the device beforehand.
+    order : int
+    turn : str, optional
+        A method of `Exchange` to be called first.
+    """
+    lines = []
+    for name, call in new_values.items():
+        is_integer = np.issubdtype(group.variables[name].dtype, np.integer)
+        c_type = "int" if is_integer else "double"
+        function = f"{group.name}_{name}"
+        first = f"if (i == 0) glmbrian::exchange().{turn}();" if turn and not lines else ""
+        value = call if call.lstrip("-").isdigit() else f"glmbrian::exchange().{call}"
+        lines.append(f"{name} = {function}(i, {name if name in read else 0})")
+        group.namespace[function] = _host_function(
+            f"static inline {c_type} {function}(int i, double old) {{ {first} return {value}; }}",
+            "integer" if is_integer else "float",
+        )
+    group.run_regularly(
+        "\n".join(lines), dt=n_steps * defaultclock.dt, when="start", order=order
+    )
+
+
+def _host_function(cpp, return_type):
+    function = Function(
+        lambda i, old: None,
+        arg_types=["integer", "any"],
+        return_type=return_type,
+        arg_units=[1, 1],
+        return_unit=1,
+        stateless=False,
+    )
+    function.implementations.add_implementation("cpp", cpp)
+    return function
+
+
+def _brian_arrays(network, outputs, synapses, device):
+    """Return the C++ functions that tell where Brian keeps its variables."""
+
+    def array(name):
+        return device.get_array_name(outputs.variables[name])
+
+    weights = [device.get_array_name(s.variables["w"], access_data=False) for s in synapses]
+    return [
+        pointers("recorded", [array(f"record_{t}") for t in range(network.n_steps)]),
+        pointer("spike_count", array("spike_count"), "int32_t"),
+        pointer("first_spike", array("first_spike"), "int32_t"),
+        pointers("weight", [f"{name}.data()" for name in weights]),
+    ]
+
+
+_PROGRAM = Program(
+    build=_build,
+    command=_command,
+    sources=("devices/genn.py", f"native/{_HEADER}", "neurons.py", "genn_environment.py"),
+    setting=lambda network: [find_genn(), use_gpu(network) and find_cuda()],
+)

@@ -1,0 +1,79 @@
+"""Whether brian2genn, GeNN and CUDA are there, and what to do if they are not."""
+
+import os
+import shutil
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+#: Brian 2 versions that brian2genn 1.7 works with.
+_BRIAN_BEFORE = (2, 6)
+_GENN_MAJOR = 4
+
+
+class GeNNNotFound(RuntimeError):
+    """Something that the GeNN device needs is missing, or of the wrong version."""
+
+
+def find_genn():
+    """Return the folder of GeNN: ``GENN_PATH``, or Brian's preference, or None."""
+    chosen = os.environ.get("GENN_PATH")
+    if not chosen:
+        try:
+            import brian2genn  # noqa: F401  (which registers the preference)
+            from brian2 import prefs
+
+            chosen = prefs["devices.genn.path"]
+        except ImportError:
+            return None
+    return chosen or None
+
+
+def find_cuda():
+    """Return the folder of CUDA: ``CUDA_PATH``, or that of ``nvcc``, or None."""
+    chosen = os.environ.get("CUDA_PATH")
+    if chosen:
+        return chosen
+    compiler = shutil.which("nvcc")
+    has_card = Path("/proc/driver/nvidia").exists() or shutil.which("nvidia-smi")
+    return str(Path(compiler).resolve().parents[1]) if compiler and has_card else None
+
+
+def check_packages():
+    """Raise `GeNNNotFound` unless GeNN code can be generated."""
+    try:
+        version("brian2genn")
+    except PackageNotFoundError:
+        raise GeNNNotFound(
+            "device='genn' needs brian2genn, which is not installed: install glmbrian[genn] into "
+            "an environment of its own (make genn-env), since it needs Brian 2 2.5.4"
+        ) from None
+    found = version("brian2")
+    if tuple(int(part) for part in found.split(".")[:2]) >= _BRIAN_BEFORE:
+        raise GeNNNotFound(
+            f"device='genn' needs Brian 2 before 2.6, and {found} is installed: install "
+            "glmbrian[genn] into an environment of its own (make genn-env)"
+        )
+
+
+def check_environment(gpu):
+    """Raise `GeNNNotFound` unless GeNN simulations can be built, on a GPU if `gpu`."""
+    check_packages()
+    genn = find_genn()
+    if genn is None:
+        raise GeNNNotFound(
+            "device='genn' needs GeNN 4: install it as its documentation describes and set the "
+            "environment variable GENN_PATH to its folder"
+        )
+    file = Path(genn) / "version.txt"
+    if not file.is_file():
+        raise GeNNNotFound(f"GENN_PATH: {genn} is not the folder of GeNN, it has no version.txt")
+    found = file.read_text().strip()
+    if found.split(".")[0] != str(_GENN_MAJOR):
+        raise GeNNNotFound(
+            f"GENN_PATH: brian2genn needs GeNN {_GENN_MAJOR}, and {genn} is GeNN {found}"
+        )
+    if gpu and find_cuda() is None:
+        raise GeNNNotFound(
+            "a GPU was asked for, and CUDA was not found: set the environment variable CUDA_PATH "
+            "to its folder, or ask for GeNN's CPU code (gpu=False, --no-gpu)"
+        )

@@ -1,0 +1,127 @@
+// What the host does between presentations of a GeNN simulation.
+//
+// A presentation runs in GeNN's kernels: N_STEPS steps in which the outputs respond
+// and keep their potentials, and in training N_STEPS more in which the inputs repeat
+// their spikes (the hash draws the same again) and each spike adds the error of the
+// target to its weights.  Between these the host turns potentials into errors, here.
+// Brian2GeNN copies what the generated code of glmbrian/devices/genn.py names.
+#pragma once
+
+#include "encoder.hpp"
+#include "schedule.hpp"
+
+namespace glmbrian {
+
+class Exchange {
+public:
+    // Called once Brian's arrays exist: gives the weights to the synapses.
+    void load()
+    {
+        const size_t n_weights = (size_t)N_INPUTS * ROW;
+        const auto all = read_array<double>(
+            "job/parameters.bin", n_weights + N_OUTPUTS * (N_FEEDBACK + 1));
+        const double* value = all.data();
+        for (size_t pair = 0; pair < (size_t)N_INPUTS * N_OUTPUTS; pair++)
+            for (int k = 0; k < N_BASIS; k++) weight(k)[pair] = *value++;
+        own_.load(value);
+    }
+
+    // The turn of the outputs at the beginning of a phase, before that of the inputs.
+    void outputs_turn()
+    {
+        if (phase_ == respond) take_response();
+        const bool learns_next = phase_ == respond && schedule_.job.train;
+        if (phase_ == repeat || (phase_ == respond && !learns_next)) schedule_.advance();
+        phase_ = learns_next ? repeat : respond;
+        if (phase_ == respond) encoder_.begin(schedule_.item(), schedule_.presentation());
+    }
+
+    // New values of the outputs' variables.
+    double record(int t, int i) const
+    {
+        const int r = i / N_CLASSES;
+        return phase_ == repeat ? grad_[r][t][i % N_CLASSES] * schedule_.sample_weight(r) : 0.0;
+    }
+    double rate(int i) const
+    {
+        return phase_ == repeat ? schedule_.learning_rate(i / N_CLASSES) : 0.0;
+    }
+    double bias(int i) const { return own_.bias[i]; }
+    double feedback(int k, int i) const { return own_.feedback[i * N_FEEDBACK + k]; }
+    int clamp(int i) const
+    {
+        if (!schedule_.job.train) return 0;
+        const bool is_right = i % N_CLASSES == schedule_.label();
+        return phase_ == respond && schedule_.job.rate && is_right ? 1 : -1;
+    }
+    int period() const { return (int)schedule_.job.target_period; }
+    int presentation() const { return (int)schedule_.presentation(); }
+    int input_key_low() const { return (int)(uint32_t)schedule_.job.input_key; }
+    int input_key_high() const { return (int)(uint32_t)(schedule_.job.input_key >> 32); }
+    int output_key_low() const { return (int)(uint32_t)schedule_.job.output_key; }
+    int output_key_high() const { return (int)(uint32_t)(schedule_.job.output_key >> 32); }
+    int level(int i) const { return encoder_.level(i); }
+
+    // Called after the last step, when the weights are back in Brian's arrays.
+    void finish()
+    {
+        if (phase_ == respond) take_response();
+        schedule_.advance();
+        if (schedule_.job.train) save();
+        const int64_t phases = schedule_.job.train ? 2 : 1;
+        schedule_.finish(schedule_.job.n_items * schedule_.job.n_epochs * phases * N_STEPS);
+    }
+
+private:
+    enum { nothing, respond, repeat } phase_ = nothing;
+    Schedule schedule_;
+    Encoder encoder_{schedule_.job};
+    OwnParameters own_;
+    Trace u_[N_REPLICAS], grad_[N_REPLICAS];
+
+    void take_response()
+    {
+        for (int t = 0; t < N_STEPS; t++)
+            for (int i = 0; i < N_OUTPUTS; i++)
+                u_[i / N_CLASSES][t][i % N_CLASSES] = recorded(t)[i];
+        if (!schedule_.job.train) { report(); return; }
+        for (int r = 0; r < N_REPLICAS; r++) {
+            schedule_.learn(r, u_[r], grad_[r]);
+            own_.add_gradient(schedule_, r, grad_[r]);
+            own_.apply(r, schedule_.learning_rate(r));
+        }
+        own_.clear();
+    }
+
+    // The simulation went on to the last step; what is reported ends with a decision.
+    void report()
+    {
+        int n_steps = N_STEPS;
+        int32_t counts[N_CLASSES];
+        for (int i = 0; i < N_CLASSES; i++)
+            if (schedule_.job.early_stop && first_spike()[i] >= 0)
+                n_steps = std::min(n_steps, first_spike()[i] + 1);
+        for (int i = 0; i < N_CLASSES; i++)
+            counts[i] = schedule_.job.early_stop ? first_spike()[i] == n_steps - 1 : spike_count()[i];
+        int64_t n_input_spikes = 0;
+        for (int t = 0; t < n_steps; t++) n_input_spikes += encoder_.draw(t).count;
+        schedule_.report(n_steps, n_input_spikes, counts, u_[0]);
+    }
+
+    void save()
+    {
+        std::ofstream file("job/trained.bin", std::ios::binary);
+        for (size_t pair = 0; pair < (size_t)N_INPUTS * N_OUTPUTS; pair++)
+            for (int k = 0; k < N_BASIS; k++) write_array(file, weight(k) + pair, 1);
+        own_.save(file);
+        close_checked(file, "job/trained.bin");
+    }
+};
+
+inline Exchange& exchange()
+{
+    static Exchange the_exchange;
+    return the_exchange;
+}
+
+}  // namespace glmbrian
