@@ -7,7 +7,9 @@ Brian version at hand.
 from contextlib import contextmanager
 
 import brian2
+import numpy as np
 from brian2 import prefs
+from brian2.core.spikesource import SpikeSource
 from brian2.devices.cpp_standalone.device import CPPStandaloneDevice
 from brian2.devices.device import all_devices, reset_device, set_device
 
@@ -26,6 +28,15 @@ def spike_array(group):
     return group.variables["_spikespace"]
 
 
+def require_spikes(group, name):
+    """Raise a TypeError naming the argument `name` unless `group` can spike."""
+    whole = getattr(group, "source", group)
+    if not isinstance(group, SpikeSource) or "_spikespace" not in getattr(whole, "variables", ()):
+        raise TypeError(
+            f"{name} must be a group that spikes (a NeuronGroup needs a threshold), got {group!r}"
+        )
+
+
 def cpp_stop_run(clock_timestep):
     """Return a C++ statement that ends the run of a generated program.
 
@@ -39,6 +50,22 @@ def cpp_stop_run(clock_timestep):
     return f"brian::{clock_timestep}[0] = INT64_MAX / 2;"
 
 
+#: The order of operations in a time step that the model is written for.  brian2genn
+#: changes Brian's default for a whole process.
+SCHEDULE = ["start", "groups", "thresholds", "synapses", "resets", "end"]
+
+
+@contextmanager
+def double_precision():
+    """Let Brian objects hold double precision, whatever the user's preference."""
+    before = prefs.core.default_float_dtype
+    prefs.core.default_float_dtype = np.float64
+    try:
+        yield
+    finally:
+        prefs.core.default_float_dtype = before
+
+
 @contextmanager
 def _private_device(device, **options):
     """Make `device` active, and the former one afterwards.
@@ -50,7 +77,8 @@ def _private_device(device, **options):
     all_devices[name] = device
     set_device(name, **options)
     try:
-        yield device
+        with double_precision():
+            yield device
     finally:
         reset_device()
         del all_devices[name]
@@ -76,6 +104,7 @@ def private_genn_device(**options):
 def genn_preferences(path, header):
     """Set what brian2genn reads from Brian's preferences, and set it back.
 
+    So are those that brian2genn changes by itself when its device gets active.
     `path` is the folder of GeNN, `header` a C++ header for all generated files.
     """
     chosen = {
@@ -84,7 +113,10 @@ def genn_preferences(path, header):
         "devices.genn.connectivity": "SPARSE",
         "codegen.cpp.headers": [*prefs["codegen.cpp.headers"], header],
     }
-    before = {name: prefs[name] for name in chosen}
+    import brian2genn  # noqa: F401  (which registers the preferences)
+
+    changed = ["codegen.loop_invariant_optimisations", "core.network.default_schedule"]
+    before = {name: prefs[name] for name in [*chosen, *changed]}
     try:
         for name, value in chosen.items():
             prefs[name] = value

@@ -2,32 +2,45 @@
 
 A program is found by a hash of all that its code depends on.  It is built in a
 folder of its own and moved into place when complete, so that two processes may
-build the same thing at once and a build that was cut short is never used.
+build the same thing at once and a build that was cut short is never used.  It is
+kept with a list of its files and their hashes: what was damaged since is built anew.
 """
 
+import atexit
+import contextlib
+import functools
 import hashlib
 import json
 import os
 import shutil
 import tempfile
+import time
+import warnings
 from pathlib import Path
 
 #: Programs beyond this many are removed, those unused for longest first.  One
 #: takes about 3 MB.
 MOST_PROGRAMS = 100
 
+#: A build does not take a day: one that old, in seconds, was killed.
+_LONGEST_BUILD = 24 * 3600
+
+#: Where a program's files are listed, in its folder.
+_FILE_LIST = "files.json"
+
 
 def cache_folder():
-    """Return the folder of compiled programs.
+    """Return the folder of compiled programs, as an absolute path.
 
     The environment variable ``GLMBRIAN_CACHE_DIR``, else a folder ``glmbrian`` in
     the user's cache folder.
     """
     chosen = os.environ.get("GLMBRIAN_CACHE_DIR")
-    if chosen:
-        return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "glmbrian"
+    if not chosen:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        chosen = Path(base) / "glmbrian"
+    # Programs are started in other folders than this one.
+    return Path(chosen).expanduser().resolve()
 
 
 def content_key(content):
@@ -38,29 +51,84 @@ def content_key(content):
 
 def find_or_build(key, build):
     """Return the folder of the program `key`; ``build(folder)`` makes a missing one."""
-    programs = cache_folder() / "programs"
-    program = programs / key
-    if program.is_dir():
-        os.utime(program)
-        return program
-    programs.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f"building-{key}-", dir=programs))
     try:
+        program, workplace = _find_or_begin(cache_folder() / "programs", key)
+    # A RuntimeError says that there is no home folder.
+    except (OSError, RuntimeError) as problem:
+        program, workplace = _find_or_begin(_temporary_programs(), key)
+        if workplace is not None:
+            warnings.warn(
+                f"the compiled program cannot be kept for other processes: {problem}; set the "
+                "environment variable GLMBRIAN_CACHE_DIR to a folder that can be written"
+            )
+    if workplace is None:
+        return program
+    try:
+        folder = workplace / "program"
+        folder.mkdir()
         build(folder)
+        _list_files(folder)
         try:
             folder.rename(program)
         except OSError:
-            # Another process was faster; its program is as good as ours.
-            if not program.is_dir():
-                raise
+            # If another process was faster, its program is as good as ours.
+            if not _is_whole(program):
+                program.rename(workplace / "damaged")
+                folder.rename(program)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    _remove_oldest(programs)
+        shutil.rmtree(workplace, ignore_errors=True)
+    _remove_oldest(program.parent)
     return program
 
 
+def _find_or_begin(programs, key):
+    """Return where the program `key` belongs, and a folder for building it or None."""
+    program = programs / key
+    if _is_whole(program):
+        # The cache may be somebody else's, or read-only.
+        with contextlib.suppress(OSError):
+            os.utime(program)
+        return program, None
+    programs.mkdir(parents=True, exist_ok=True)
+    return program, Path(tempfile.mkdtemp(prefix=f"building-{key}-", dir=programs))
+
+
+@functools.lru_cache(maxsize=None)
+def _temporary_programs():
+    """Return a folder for the programs of this process."""
+    folder = tempfile.mkdtemp(prefix="glmbrian-programs-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
+def _list_files(folder):
+    paths = [path for path in folder.rglob("*") if path.is_file()]
+    files = {str(path.relative_to(folder)): _state(path) for path in paths}
+    (folder / _FILE_LIST).write_text(json.dumps(files))
+
+
+def _is_whole(folder):
+    """Whether all files of the program in `folder` are as they were built."""
+    try:
+        files = json.loads((folder / _FILE_LIST).read_text())
+        return all(_state(folder / name) == state for name, state in files.items())
+    except (OSError, ValueError):
+        return False
+
+
+def _state(path):
+    return [os.access(path, os.X_OK), hashlib.sha256(path.read_bytes()).hexdigest()]
+
+
 def _remove_oldest(programs):
-    folders = [folder for folder in programs.iterdir() if not folder.name.startswith("building-")]
-    folders.sort(key=lambda folder: folder.stat().st_mtime, reverse=True)
-    for folder in folders[MOST_PROGRAMS:]:
-        shutil.rmtree(folder, ignore_errors=True)
+    """Remove what was unused for longest, and what killed builds have left."""
+    ages = {}
+    for path in programs.iterdir():
+        # Another process may be removing the same ones.
+        with contextlib.suppress(OSError):
+            ages[path] = time.time() - path.stat().st_mtime
+    finished = [path for path in ages if not path.name.startswith("building-")]
+    finished.sort(key=ages.get)
+    killed = [path for path in ages.keys() - finished if ages[path] > _LONGEST_BUILD]
+    for path in finished[MOST_PROGRAMS:] + killed:
+        shutil.rmtree(path, ignore_errors=True)

@@ -1,49 +1,30 @@
-"""The command line: ``glmbrian train | evaluate | export``."""
+"""The command line: ``glmbrian train | evaluate | export``.
+
+What takes long to import is imported in functions, which `main` guards.
+"""
 
 import argparse
+import contextlib
 import json
+import os
+import shlex
 import sys
 import tempfile
 from pathlib import Path
 
-from ._version import __version__
-from .activations import BUILT_IN_ACTIVATIONS
-from .datasets import load_mnist
-from .decoding import ON_SILENCE, ON_TIE
-from .devices import DEVICES
-from .devices.cpp_standalone import find_compiler
-from .estimator import DECODINGS, PAPER_SETTINGS, GLMClassifier
-
-#: Options of ``train`` and ``export`` that are parameters of `GLMClassifier`.
-_CLASSIFIER_OPTIONS = {
-    "decoding": dict(choices=DECODINGS),
-    "n_steps": dict(type=int, metavar="T", help="steps of a presentation"),
-    "n_basis": dict(type=int, metavar="K", help="basis functions of a kernel"),
-    "window": dict(type=int, metavar="LAGS", help="lags of a kernel"),
-    "learning_rate": dict(type=float, metavar="RATE"),
-    "n_epochs": dict(type=int, metavar="N"),
-    "batch_size": dict(type=int, metavar="N"),
-    "weight_scale": dict(type=float, metavar="SCALE", help="weights start uniform within +-SCALE"),
-    "bias_init": dict(type=lambda text: text if text == "uniform" else float(text), metavar="BIAS",
-                      help="where biases start: a number or 'uniform'"),
-    "activation": dict(choices=BUILT_IN_ACTIVATIONS),
-    "target_period": dict(type=int, metavar="N", help="period of the desired train (rate)"),
-    "on_silence": dict(choices=ON_SILENCE),
-    "on_tie": dict(choices=ON_TIE),
-    "random_state": dict(type=int, metavar="SEED", help="seed (default 0)"),
-}  # fmt: skip
-
 
 def main(arguments=None):
     """Run the command line and return the exit code."""
-    options = _parser().parse_args(arguments)
+    name = "glmbrian"
     try:
+        options = _parser().parse_args(arguments)
+        name += f" {options.command}"
         result = options.run(options)
     except (ValueError, TypeError, OSError, RuntimeError) as error:
-        print(f"glmbrian {options.command}: error: {error}", file=sys.stderr)
+        print(f"{name}: error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print(f"glmbrian {options.command}: stopped", file=sys.stderr)
+        print(f"{name}: stopped", file=sys.stderr)
         return 130
     # With --json, people's text goes where logs go.
     _show(result, sys.stderr if options.json else sys.stdout)
@@ -53,6 +34,10 @@ def main(arguments=None):
 
 
 def _parser():
+    from ._version import __version__
+    from .devices import DEVICES
+    from .estimator import EXPORTING
+
     parser = argparse.ArgumentParser(
         prog="glmbrian", description="Spiking GLM neurons for Brian 2: train and test on MNIST digits."
     )
@@ -71,17 +56,21 @@ def _parser():
     evaluate = commands.add_parser("evaluate", help="test a trained model")
     evaluate.add_argument("model", type=Path, help="model.npz, or an exported folder that has run")
     _add_data_options(evaluate, classes=None)
-    evaluate.add_argument("--device", choices=("auto", *DEVICES), default="auto")
+    evaluate.add_argument("--device", choices=("auto", *DEVICES), default="auto",
+                          help="as for train; not necessarily that of the training")
     evaluate.set_defaults(run=_evaluate)
 
     export = commands.add_parser("export", help="write a project that trains by itself")
     export.add_argument("directory", type=Path, metavar="DIR", help="a new or an empty folder")
     _add_data_options(export)
     _add_classifier_options(export)
-    export.add_argument("--device", choices=("cpp_standalone",), default="cpp_standalone")
+    export.add_argument("--device", choices=EXPORTING, default="cpp_standalone",
+                        help="what the project is made for (default %(default)s)")
     export.set_defaults(run=_export)
 
     for command in (train, evaluate, export):
+        command.add_argument("--gpu", action=argparse.BooleanOptionalAction,
+                             help="--device genn: use a GPU (default: where CUDA is found)")
         command.add_argument("--json", action="store_true",
                              help="print one JSON object as the last line of standard output")
         command.add_argument("--quiet", action="store_true", help="no progress bar")
@@ -99,27 +88,61 @@ def _add_data_options(command, classes=(5, 7)):
 
 
 def _add_classifier_options(command):
+    """Add parameters of `GLMClassifier`, under the names that they have there."""
+    from .activations import BUILT_IN_ACTIVATIONS
+    from .decoding import ON_SILENCE, ON_TIE
+    from .estimator import DECODINGS, GLMClassifier
+
+    options = {
+        "decoding": dict(choices=DECODINGS),
+        "n_steps": dict(type=int, metavar="T", help="steps of a presentation"),
+        "n_basis": dict(type=int, metavar="K", help="basis functions of a kernel"),
+        "window": dict(type=int, metavar="LAGS", help="lags of a kernel"),
+        "learning_rate": dict(type=float, metavar="RATE"),
+        "n_epochs": dict(type=int, metavar="N"),
+        "batch_size": dict(type=int, metavar="N"),
+        "weight_scale": dict(type=float, metavar="SCALE",
+                             help="weights start uniform within +-SCALE"),
+        "bias_init": dict(type=_bias, metavar="BIAS",
+                          help="where biases start: a number or 'uniform'"),
+        "activation": dict(choices=BUILT_IN_ACTIVATIONS),
+        "target_period": dict(type=int, metavar="N", help="period of the desired train (rate)"),
+        "on_silence": dict(choices=ON_SILENCE),
+        "on_tie": dict(choices=ON_TIE),
+        "random_state": dict(type=int, metavar="SEED", help="seed (default 0)"),
+    }  # fmt: skip
     defaults = GLMClassifier().get_params()
     command.add_argument("--paper-settings", action="store_true",
                          help="the paper's learning rate, epochs and start, where not given")  # fmt: skip
-    for name, settings in _CLASSIFIER_OPTIONS.items():
-        if "choices" in settings or ("help" not in settings):
-            settings = dict(settings, help=f"(default {defaults[name]})")
+    for name, settings in options.items():
+        settings.setdefault("help", f"(default {defaults[name]})")
         command.add_argument("--" + name.replace("_", "-"), **settings)
+
+
+def _bias(text):
+    if text == "uniform":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number or 'uniform', got {text!r}") from None
 
 
 # ------------------------------------------------------------------ the commands
 
 
 def _train(options):
-    data = _load_data(options)
+    _check_counts(options, "n_train", "n_test")
+    digits = _digits(options.classes, least=2)
+    data = _load_data(options, digits, options.n_train, options.n_test)
     classifier = _classifier(options, _device(options.device))
-    _require_writable(options.output)
+    model, figure = options.output / "model.npz", options.output / "training.png"
+    _require_writable(options.output, model, figure)
     classifier.fit(data.X_train, data.y_train)
     training = classifier.timing_
-    tested = classifier.evaluate(data.X_test, data.y_test)
-    model, figure = options.output / "model.npz", options.output / "training.png"
+    options.output.mkdir(parents=True, exist_ok=True)
     classifier.save(model)
+    tested = classifier.evaluate(data.X_test, data.y_test)
     from . import plotting
 
     plotting.training_report(classifier, data.X_test, data.y_test, figure)
@@ -137,13 +160,26 @@ def _train(options):
 
 
 def _evaluate(options):
-    classifier = GLMClassifier.load(options.model)
-    classifier.device = _device(options.device)
-    classifier.verbose = not options.quiet
-    if options.classes is None:
-        options.classes = [str(label) for label in classifier.classes_.tolist()]
-    options.n_train = 0
-    data = _load_data(options)
+    from .estimator import GLMClassifier
+
+    _check_counts(options, "n_test")
+    try:
+        classifier = GLMClassifier.load(options.model)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"model: {error}") from None
+    known = classifier.classes_.tolist()
+    if not set(known) <= set(range(10)):
+        raise ValueError(f"model: its classes must be digits from 0 to 9, but are {known}")
+    known = [int(label) for label in known]
+    digits = known if options.classes is None else _digits(options.classes)
+    if not set(digits) <= set(known):
+        raise ValueError(
+            f"--classes must be among those of the model, {_listed(known)}, got {_listed(digits)}"
+        )
+    classifier.set_params(device=_device(options.device), verbose=not options.quiet)
+    if options.gpu is not None:
+        classifier.gpu = options.gpu
+    data = _load_data(options, digits, 0, options.n_test)
     tested = classifier.evaluate(data.X_test, data.y_test)
     timing = classifier.timing_
     return {
@@ -158,43 +194,68 @@ def _evaluate(options):
 
 
 def _export(options):
-    data = _load_data(options)
+    _check_counts(options, "n_train")
+    data = _load_data(options, _digits(options.classes, least=2), options.n_train, 0)
     classifier = _classifier(options, options.device)
     classifier.export(data.X_train, data.y_train, options.directory)
+    folder = shlex.quote(str(options.directory))
     return {
         "directory": str(options.directory),
-        "build and run": f"make -C {options.directory} run",
-        "then test": f"glmbrian evaluate {options.directory}",
+        "build and run": f"make -C {folder} run",
+        "then test": f"glmbrian evaluate {folder}",
     }
 
 
-def _load_data(options):
-    classes = options.classes
-    if list(classes) == ["all"]:
-        classes = "all"
-    else:
-        try:
-            classes = [int(label) for label in classes]
-        except ValueError:
-            raise ValueError(
-                f"--classes must be digits from 0 to 9 or 'all', got {' '.join(classes)}"
-            ) from None
-    return load_mnist(classes, options.n_train, options.n_test, data_dir=options.data_dir)
+def _check_counts(options, *names):
+    from .validation import integer
+
+    for name in names:
+        integer(getattr(options, name), "--" + name.replace("_", "-"))
+
+
+def _digits(texts, least=1):
+    if list(texts) == ["all"]:
+        return list(range(10))
+    try:
+        digits = [int(text) for text in texts]
+    except ValueError:
+        raise ValueError(
+            f"--classes must be digits from 0 to 9 or 'all', got {_listed(texts)}"
+        ) from None
+    if len(digits) < least:
+        raise ValueError(f"--classes must be at least {least} digits or 'all', got {_listed(texts)}")
+    return digits
+
+
+def _listed(labels):
+    return " ".join(map(str, labels))
+
+
+def _load_data(options, digits, n_train, n_test):
+    from .datasets import load_mnist
+
+    return load_mnist(digits, n_train, n_test, data_dir=options.data_dir)
 
 
 def _classifier(options, device):
-    settings = dict(PAPER_SETTINGS) if options.paper_settings else {}
-    settings["random_state"] = 0
-    for name in _CLASSIFIER_OPTIONS:
-        value = getattr(options, name)
-        if value is not None:
-            settings[name] = value
-    return GLMClassifier(device=device, verbose=not options.quiet, **settings)
+    from .estimator import PAPER_SETTINGS, GLMClassifier
+
+    names = GLMClassifier().get_params()
+    settings = {
+        "random_state": 0,
+        **(PAPER_SETTINGS if options.paper_settings else {}),
+        **{name: value for name, value in vars(options).items() if name in names and value is not None},
+        "device": device,
+        "verbose": not options.quiet,
+    }
+    return GLMClassifier(**settings)
 
 
 def _device(name):
     if name != "auto":
         return name
+    from .devices.cpp_standalone import find_compiler
+
     if find_compiler() is not None:
         return "cpp_standalone"
     print(
@@ -208,14 +269,25 @@ def _device(name):
     return "runtime"
 
 
-def _require_writable(folder):
-    """Make `folder`, and see that files can be written there before the work begins."""
+def _require_writable(folder, *files):
+    """See that `files` can be written into `folder` before the work begins.
+
+    Folders made for this trial are taken away: the work may fail.
+    """
+    for file in files:
+        if os.path.isdir(file):
+            raise IsADirectoryError(f"--output: {file} must be a file or new, and is a folder")
+    made = [place for place in (folder, *folder.parents) if not os.path.lexists(place)]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
         raise OSError(f"--output: cannot write into the folder {folder}: {error.strerror}") from None
+    finally:
+        for place in made:
+            with contextlib.suppress(OSError):
+                place.rmdir()
 
 
 def _show(result, stream):

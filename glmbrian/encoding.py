@@ -5,7 +5,7 @@ draws, so that the comparison, and hence every spike, is the same on every devic
 """
 
 import numpy as np
-from brian2 import NeuronGroup, TimedArray, defaultclock
+from brian2 import NeuronGroup, TimedArray
 
 from .randomness import DRAW_LEVELS, derive_keys, draws16, glm_draw16, split_key
 from .validation import integer
@@ -30,12 +30,14 @@ def check_intensities(intensities, name):
         raise TypeError(f"{name} must hold {allowed}, got dtype {array.dtype}")
     if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
         raise ValueError(f"{name} must hold {allowed}, but holds NaN or infinity")
-    if array.size and (array.min() < 0 or array.max() > top):
+    # Scaling to [0, 1], as MinMaxScaler does, may end a rounding error beyond.
+    beyond = max(1e-9, 2 * np.finfo(array.dtype).eps) if array.dtype.kind == "f" else 0
+    if array.size and (array.min() < -beyond or array.max() > top + beyond):
         raise ValueError(
             f"{name} must hold {allowed}, got dtype {array.dtype} with values from "
             f"{array.min()} to {array.max()}"
         )
-    return array.astype(kind)
+    return array.astype(kind).clip(0, top)
 
 
 def levels(intensities):
@@ -131,6 +133,7 @@ class RateEncoder(NeuronGroup):
             n_steps = integer(n_steps, "n_steps")
         elif len(images) > 1:
             raise ValueError("n_steps (steps an image) must be given with several images")
+        key = split_key(derive_keys(random_state, _INPUT_DRAWS)[0])
         super().__init__(
             images.shape[1],
             """
@@ -151,14 +154,16 @@ class RateEncoder(NeuronGroup):
         )
         # An alias, since Brian would warn of every `i` in the user's notebook.
         self.variables.add_reference("input_index", self, "i")
-        self.key_low, self.key_high = split_key(derive_keys(random_state, _INPUT_DRAWS)[0])
+        self.key_low, self.key_high = key
         image_levels = levels(images).astype(float)
         if len(images) == 1:
             self.level = image_levels[0].astype(int)
         else:
-            step = self.clock.dt if dt is not None or clock is not None else defaultclock.dt
+            step = self.clock.dt
             self.namespace["image_levels"] = TimedArray(image_levels, dt=n_steps * step)
             self.presentation = -1
+            self.add_attribute("_built_for")
+            self._built_for = step
             self.run_regularly(
                 """
                 presentation = presentation + 1
@@ -169,6 +174,15 @@ class RateEncoder(NeuronGroup):
                 when="start",
                 name=f"{self.name}_next_image",
             )
+
+    def before_run(self, run_namespace=None):
+        # The images change on a clock of their own.
+        if hasattr(self, "_built_for") and self.clock.dt != self._built_for:
+            raise ValueError(
+                f"dt was {self._built_for} when {self.name} was created and is {self.clock.dt} "
+                "now; set defaultclock.dt before creating an encoder of several images"
+            )
+        super().before_run(run_namespace)
 
     @property
     def intensity(self):

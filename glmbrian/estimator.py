@@ -3,6 +3,7 @@
 import json
 import numbers
 import os
+import shutil
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
@@ -20,9 +21,12 @@ from .encoding import check_intensities, levels
 from .model import Inputs, Network, Outcome, Parameters, Testing, Training
 from .progress import Progress
 from .randomness import derive_keys
-from .validation import binary_array, choice, finite_array, integer, real
+from .validation import binary_array, check_shape, choice, finite_array, integer, real
 
 DECODINGS = ("first-to-spike", "rate")
+
+#: Devices that can write a project which trains by itself.
+EXPORTING = ("cpp_standalone", "genn")
 
 #: The paper's choices, for ``GLMClassifier(**PAPER_SETTINGS)``.  From this start
 #: and at this rate some seeds end in a bad optimum (see docs/design.md).
@@ -37,9 +41,17 @@ PAPER_SETTINGS = {
 #: Independent streams of random numbers that one `random_state` gives.
 _TRAIN_INPUTS, _ORDER, _START, _TEST_INPUTS, _TEST_OUTPUTS, _CHOICES = range(10, 16)
 
-
 #: The classifier before training, in an exported folder.
 _EXPORTED = "classifier.npz"
+
+#: Kinds of class labels; labels of two kinds are never the same class.  The first
+#: that fits counts, since in Python a bool is an integer.
+_LABEL_KINDS = {
+    "bools": (bool, np.bool_),
+    "numbers": (numbers.Integral, float, np.floating),
+    "strings": str,
+    "bytes": bytes,
+}
 
 
 class GLMClassifier(ClassifierMixin, BaseEstimator):
@@ -220,19 +232,30 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         TypeError, ValueError
             As for `fit`, or if `directory` is not empty or `device` cannot export.
         """
+        choice(self.device, "device (of an export)", EXPORTING)
         network, training, inputs, labels, classes, start = self._prepare(X, y)
-        device = get_device(self.device)
-        if not hasattr(device, "export"):
-            raise ValueError(f"device must be 'cpp_standalone' to export, got {self.device!r}")
-        directory = Path(directory)
-        if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-            raise ValueError(f"directory must be new or empty, but {directory} is not")
-        directory.mkdir(parents=True, exist_ok=True)
-        device.export(network, start, inputs, labels, training, directory)
         untrained = clone(self)
         untrained._keys, untrained.history_ = self._keys, np.empty(0)
         untrained._set_learned(start, network, classes)
-        untrained.save(directory / _EXPORTED)
+        directory = Path(directory)
+        try:
+            is_new = not directory.exists()
+            if not is_new and (not directory.is_dir() or any(directory.iterdir())):
+                raise ValueError(f"directory must be new or empty, but {directory} is not")
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OSError(
+                f"directory: cannot write into {directory}: {error.strerror or error}"
+            ) from None
+        try:
+            get_device(self.device).export(network, start, inputs, labels, training, directory)
+            untrained.save(directory / _EXPORTED)
+        except BaseException:
+            # All that is in the folder has been written here.
+            shutil.rmtree(directory, ignore_errors=True)
+            if not is_new:
+                directory.mkdir(exist_ok=True)
+            raise
 
     def _prepare(self, X, y, sample_weight=None):
         """Check everything, and return what a device needs to train."""
@@ -240,11 +263,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         basis = self._make_basis()
         inputs, n_inputs = self._check_inputs(X)
         classes, labels = _check_labels(y, len(inputs))
-        if self.on_silence == "reject" and (classes.dtype.kind not in "iuf" or REJECTED in classes):
-            raise ValueError(
-                "on_silence='reject' marks rejected presentations by the label -1, so "
-                f"class labels must be numbers other than -1, got {classes}"
-            )
+        self._check_reject(classes)
         self._keys = derive_keys(
             self.random_state, _TRAIN_INPUTS, _ORDER, _START, _TEST_INPUTS, _TEST_OUTPUTS, _CHOICES
         )
@@ -278,6 +297,17 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         choice(self.on_silence, "on_silence", ON_SILENCE)
         choice(self.on_tie, "on_tie", ON_TIE)
 
+    def _check_reject(self, classes):
+        if self.on_silence == "reject" and (
+            classes.dtype.kind not in "iuf"
+            or REJECTED in classes.tolist()
+            or (classes.dtype.kind == "u" and classes.max() > np.iinfo(np.int64).max)
+        ):
+            raise ValueError(
+                "on_silence='reject' marks rejected presentations by the label -1, so class labels "
+                f"must be numbers other than -1 and below 2**63, got {classes.tolist()}"
+            )
+
     def _make_basis(self):
         if self.basis is not None:
             return as_basis(self.basis, "basis")
@@ -288,7 +318,10 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
 
     def _check_inputs(self, X, n_inputs=None):
         """Return `X` as `Inputs`, and the number of input neurons."""
-        X = np.asarray(X)
+        try:
+            X = np.asarray(X)
+        except ValueError as error:  # rows of several lengths
+            raise ValueError(f"X must be an array: {error}") from None
         if X.ndim not in (2, 3):
             raise ValueError(
                 "X must have the shape (n, n_inputs), or (n, n_steps, n_inputs) for "
@@ -358,19 +391,33 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         ndarray, shape (n,)
             With ``on_silence="reject"`` the label -1 marks no decision.
         """
-        return self._decide(self._test(X))
+        return self._decide(self._test(*self._checked_test(X)))
 
-    def score(self, X, y):
-        """Return the fraction of presentations `X` decided as in `y`."""
-        return self.evaluate(X, y)["accuracy"]
+    def score(self, X, y, sample_weight=None):
+        """Return the fraction of presentations decided as in `y`.
+
+        Parameters
+        ----------
+        X, y
+            As for `evaluate`.
+        sample_weight : array_like of float, shape (n,), optional
+            How much each presentation counts.
+
+        Returns
+        -------
+        float
+        """
+        return self._judge(X, y, sample_weight)[0]
 
     def evaluate(self, X, y):
         """Test on presentations `X` of the classes `y`, and count what it took.
 
         Parameters
         ----------
-        X, y
+        X : array_like
             As for `fit`.
+        y : array_like, shape (n,)
+            Class labels, all of them known from training.
 
         Returns
         -------
@@ -380,13 +427,33 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             ``operations_per_class`` (input spikes integrated up to the decision
             plus the neuron's own).
         """
-        self._check_fitted()
-        y = np.asarray(y)
-        if y.shape != (len(X),):
-            raise ValueError(f"y must have the shape ({len(X)},), one label a row of X, got {y.shape}")
-        outcome = self._test(X)
-        accuracy = float(np.mean(self._decide(outcome) == y))
+        accuracy, outcome = self._judge(X, y)
         return {"accuracy": accuracy, **measures(outcome)}
+
+    def _judge(self, X, y, sample_weight=None):
+        """Test on `X`; return the accuracy and the outcome."""
+        network, inputs = self._checked_test(X)
+        y = self._check_known(y, len(inputs))
+        weights = _check_weights(sample_weight, len(inputs))
+        outcome = self._test(network, inputs)
+        right = self._decide(outcome) == y
+        return float(np.average(right, weights=None if weights is None else weights[0])), outcome
+
+    def _check_known(self, y, n):
+        """Return `y` as an array of labels that can be decided for."""
+        y, kind = _as_labels(y, n)
+        known, known_kind = _as_labels(self.classes_, len(self.classes_), "classes_")
+        unknown = set(y.tolist())
+        if kind == known_kind:
+            unknown -= set(known.tolist())
+            if self.on_silence == "reject":
+                unknown.discard(REJECTED)
+        if unknown:
+            raise ValueError(
+                f"y must hold only labels that training has seen, the {known_kind} in "
+                f"classes_={known.tolist()}, but holds the {kind} {sorted(unknown)[:10]}"
+            )
+        return y
 
     def record(self, X):
         """Simulate a few presentations on the runtime device, recording all.
@@ -413,8 +480,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             trace.decided = decided
         return traces
 
-    def _test(self, X):
-        network, inputs = self._checked_test(X)
+    def _test(self, network, inputs):
         with self._progress("testing", len(inputs)) as progress:
             outcome, timing = get_device(self.device).test(
                 network, self._parameters(), inputs, self._testing(), progress
@@ -425,6 +491,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
     def _checked_test(self, X):
         self._check_fitted()
         self._check_parameters()
+        self._check_reject(self.classes_)
         inputs, n_inputs = self._check_inputs(X, self.n_features_in_)
         return self._network(n_inputs, len(self.classes_), self.basis_), inputs
 
@@ -475,16 +542,13 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         """
         self._check_fitted()
         path = Path(path)
-        classes = np.asarray(self.classes_)
-        if classes.dtype == object:
-            classes = classes.astype(str)
         content = {
             "weights": self.weights_,
             "feedback": self.feedback_,
             "bias": self.bias_,
             "basis": self.basis_.matrix,
             "feedback_basis": self.basis_.matrix,
-            "classes": classes,
+            "classes": _as_labels(self.classes_, len(self.classes_), "classes_")[0],
             "history": self.history_,
             "config": np.array(json.dumps(self._config())),
         }
@@ -508,8 +572,10 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 "activation: only the named activations can be saved, not an Activation object"
             )
-        # The matrix is saved by itself, the resolved keys in place of the state.
-        del parameters["basis"]
+        # JSON keeps every bit of a float.
+        if self.basis is not None:
+            parameters["basis"] = self.basis.matrix.tolist()
+        # The resolved keys are saved in place of a generator.
         for name in ("random_state", "start_state"):
             if not isinstance(parameters[name], (numbers.Integral, type(None))):
                 parameters[name] = None
@@ -547,27 +613,28 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
                 content = {name: file[name] for name in file.files}
             config = json.loads(str(content["config"]))
             classifier = cls(**config["parameters"])
-            parameters = Parameters(content["weights"], content["feedback"], content["bias"])
+            if classifier.basis is not None:
+                classifier.basis = CustomBasis(classifier.basis)
             basis, classes = CustomBasis(content["basis"]), content["classes"]
+            check_shape(classes, "classes", ("n_classes",))
+            n_outputs, n_basis = len(classes), basis.n_basis
+            parameters = Parameters(
+                finite_array(content["weights"], "weights", ("n_inputs", n_outputs, n_basis)),
+                finite_array(content["feedback"], "feedback", (n_outputs, n_basis)),
+                finite_array(content["bias"], "bias", (n_outputs,)),
+            )
             history, keys = content["history"], config["keys"]
-        except OSError:
-            raise
+        except OSError as error:
+            raise type(error)(f"path: cannot read {path}: {error.strerror or error}") from None
         except Exception as error:
             raise ValueError(
                 f"path must be a file written by GLMClassifier.save; {path} is not: {error}"
             ) from None
-        expected = (len(parameters.weights), len(classes), basis.n_basis)
-        if parameters.weights.shape != expected:
-            raise ValueError(f"path: {path} holds arrays of shapes that do not match")
-        classifier.basis = basis
         classifier._keys = keys
-        n_inputs, n_outputs, _ = expected
-        classifier._set_learned(
-            parameters, classifier._network(n_inputs, n_outputs, basis), classes
-        )
+        network = classifier._network(len(parameters.weights), n_outputs, basis)
+        classifier._set_learned(parameters, network, classes)
         classifier.history_ = history
         return classifier
-
 
     @classmethod
     def _load_exported(cls, folder):
@@ -584,16 +651,47 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         return classifier
 
 
+def _as_labels(y, n, name="y"):
+    """Return `y` as an array of `n` class labels, and their kind."""
+    try:
+        labels = np.asarray(y, dtype=object)
+    except ValueError as error:  # arrays of several shapes
+        raise ValueError(f"{name} must hold one label a row of X: {error}") from None
+    if labels.shape != (n,):
+        raise ValueError(f"{name} must have the shape ({n},), one label a row of X, got {labels.shape}")
+    labels = labels.tolist()
+    # By itself NumPy would take [1, "a"] for strings.
+    kinds = {_label_kind(label_type) for label_type in set(map(type, labels))}
+    if len(kinds) > 1 or not kinds <= set(_LABEL_KINDS):
+        raise TypeError(
+            f"{name} must hold class labels of one kind (integers, strings or bools), "
+            f"got {' and '.join(sorted(kinds))}"
+        )
+    array = np.asarray(y)
+    if array.dtype.kind not in "biufUS":
+        array = np.array(labels)
+    if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
+        raise ValueError(f"{name} must hold class labels, but holds NaN or infinity")
+    if array.dtype.kind == "f" and np.any(array != np.round(array)):
+        raise ValueError(f"{name} must hold class labels, but holds numbers with fractions")
+    if array.dtype == object or array.tolist() != labels:
+        raise ValueError(
+            f"{name} must hold class labels that NumPy can store: integers of 64 bits, or strings "
+            "without zero characters at the end"
+        )
+    return array, kinds.pop()
+
+
+def _label_kind(label_type):
+    for kind, types in _LABEL_KINDS.items():
+        if issubclass(label_type, types):
+            return kind
+    return label_type.__name__
+
+
 def _check_labels(y, n):
     """Return the distinct classes, and the index of each label among them."""
-    y = np.asarray(y)
-    if y.shape != (n,):
-        raise ValueError(f"y must have the shape ({n},), one label a row of X, got {y.shape}")
-    if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
-        raise ValueError("y must hold class labels, but holds NaN or infinity")
-    if y.dtype.kind == "f" and np.any(y != np.round(y)):
-        raise ValueError("y must hold class labels, but holds numbers with fractions")
-    classes, labels = np.unique(y, return_inverse=True)
+    classes, labels = np.unique(_as_labels(y, n)[0], return_inverse=True)
     if len(classes) < 2:
         raise ValueError(f"y must hold at least two classes, got {len(classes)}")
     return classes, labels

@@ -88,9 +88,8 @@ def ring_buffer(matrix, channels, name):
 
 def add_ring(group, window):
     """Give `group` the array variable ``ring`` that `ring_buffer` needs."""
-    size = len(group) * window
-    group.variables.add_arange("ring_index", size)
-    group.variables.add_array("ring", size=size, index="ring_index")
+    # With this index subgroups let it be: it is no variable of single neurons.
+    group.variables.add_array("ring", size=len(group) * window, index="0")
 
 
 def _ring_function(matrix, name):

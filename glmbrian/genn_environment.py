@@ -29,13 +29,21 @@ def find_genn():
 
 
 def find_cuda():
-    """Return the folder of CUDA: ``CUDA_PATH``, or that of ``nvcc``, or None."""
+    """Return the folder of CUDA where there is a card for it, or None.
+
+    The folder is ``CUDA_PATH``, or that of ``nvcc``, or the usual one.
+    """
     chosen = os.environ.get("CUDA_PATH")
     if chosen:
         return chosen
+    if not (Path("/proc/driver/nvidia").exists() or shutil.which("nvidia-smi")):
+        return None
     compiler = shutil.which("nvcc")
-    has_card = Path("/proc/driver/nvidia").exists() or shutil.which("nvidia-smi")
-    return str(Path(compiler).resolve().parents[1]) if compiler and has_card else None
+    folders = [Path(compiler).resolve().parents[1]] if compiler else []
+    for folder in [*folders, Path("/usr/local/cuda")]:
+        if (folder / "include" / "cuda.h").is_file():
+            return str(folder)
+    return None
 
 
 def check_packages():

@@ -1,5 +1,7 @@
 """GLM neurons: stochastic spiking neurons in discrete time, as a Brian 2 group."""
 
+import re
+
 import numpy as np
 from brian2 import NeuronGroup
 
@@ -18,7 +20,7 @@ from .validation import finite_array, integer
 _OUTPUT_DRAWS = 1
 
 #: Words that a kernel must not be called, since its channels are named after it.
-_RESERVED = ("feedback", "pending", "bias", "key", "clamp", "presentation")
+_RESERVED = ("feedback", "pending", "bias", "key", "clamp", "presentation", "w")
 
 
 class GLMNeurons(NeuronGroup):
@@ -99,6 +101,8 @@ class GLMNeurons(NeuronGroup):
             feedback = as_basis(feedback, "feedback")
         activation = get_activation(activation)
 
+        draw_key = split_key(derive_keys(random_state, _OUTPUT_DRAWS)[0])
+
         filtered = dict(kernels)
         if feedback is not None:
             filtered["feedback"] = feedback
@@ -158,7 +162,7 @@ class GLMNeurons(NeuronGroup):
         if use_ring:
             add_ring(self, window)
             self.filter_state = self.filter_state + ["ring"]
-        self.key_low, self.key_high = split_key(derive_keys(random_state, _OUTPUT_DRAWS)[0])
+        self.key_low, self.key_high = draw_key
 
     @property
     def feedback_weights(self):
@@ -172,7 +176,13 @@ class GLMNeurons(NeuronGroup):
     def feedback_weights(self, weights):
         self._require_feedback()
         shape = (len(self), self.feedback.n_basis)
-        weights = finite_array(np.broadcast_to(weights, shape), "feedback_weights", shape)
+        weights = finite_array(weights, "feedback_weights")
+        try:
+            weights = np.broadcast_to(weights, shape)
+        except ValueError:
+            raise ValueError(
+                f"feedback_weights must have the shape {shape} or broadcast to it, got {weights.shape}"
+            ) from None
         for column, name in zip(weights.T, feedback_weight_names(self.feedback)):
             setattr(self, name, column)
 
@@ -212,8 +222,10 @@ def _named_kernels(kernels):
             f"entry, got {kernels!r}"
         )
     for key, basis in kernels.items():
-        if not isinstance(key, str) or not key.isidentifier() or key.startswith("_"):
-            raise ValueError(f"kernels: a name must be a valid identifier, got {key!r}")
+        if not isinstance(key, str) or not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", key):
+            raise ValueError(
+                f"kernels: a name must be of letters, digits and underscores, got {key!r}"
+            )
         if key.split("_")[0] in _RESERVED:
             raise ValueError(f"kernels: the name {key!r} is taken by the model itself")
         as_basis(basis, f"kernels[{key!r}]")

@@ -2,9 +2,13 @@
 
 from brian2 import CodeRunner, Function, get_device
 from brian2.core.magic import stop
-from brian2.core.spikesource import SpikeSource
 
-from .brian_internals import CPP_PROGRAM_CAN_STOP, cpp_stop_run, spike_array
+from .brian_internals import (
+    CPP_PROGRAM_CAN_STOP,
+    cpp_stop_run,
+    require_spikes,
+    spike_array,
+)
 
 
 class FirstSpikeStop(CodeRunner):
@@ -41,8 +45,7 @@ class FirstSpikeStop(CodeRunner):
     """
 
     def __init__(self, neurons, name="firstspikestop*"):
-        if not isinstance(neurons, SpikeSource) or not hasattr(neurons, "namespace"):
-            raise TypeError(f"neurons must be a NeuronGroup or a Subgroup, got {neurons!r}")
+        require_spikes(neurons, "neurons")
         group = getattr(neurons, "source", neurons)
         first, last = getattr(neurons, "start", 0), getattr(neurons, "stop", len(group))
         function = f"glm_stop_{first}_{last}"

@@ -4,6 +4,7 @@ import numpy as np
 from brian2 import Synapses
 from brian2.groups.subgroup import Subgroup
 
+from .brian_internals import require_spikes
 from .neurons import GLMNeurons, channel_names
 from .validation import choice, finite_array
 
@@ -33,7 +34,8 @@ class GLMSynapses(Synapses):
     Attributes
     ----------
     w : ndarray of float, shape (n_source, n_target, n_basis)
-        Weights of the kernels; 0 where there is no synapse.  Reads and writes.
+        Weights of the kernels; 0 where there is no synapse.  Reads and writes as a
+        whole: ``synapses.w[0, 0] = 1`` would change a copy.
 
     Raises
     ------
@@ -54,8 +56,7 @@ class GLMSynapses(Synapses):
         neurons = target.source if isinstance(target, Subgroup) else target
         if not isinstance(neurons, GLMNeurons):
             raise TypeError(f"target must be GLMNeurons or a subgroup of them, got {target!r}")
-        if not hasattr(source, "spikes") and not hasattr(source, "start"):
-            raise TypeError(f"source must be a group that spikes, got {source!r}")
+        require_spikes(source, "source")
         choice(kernel, "kernel", tuple(neurons.kernels))
         basis = neurons.kernels[kernel]
         pre, post = _pairs(connect, len(source), len(target))
@@ -74,7 +75,12 @@ class GLMSynapses(Synapses):
             **kwds,
         )
         for key, value in dict(
-            basis=basis, kernel=kernel, _weights=weights, _pre=pre, _post=post
+            basis=basis,
+            kernel=kernel,
+            _weights=weights,
+            _pre=pre,
+            _post=post,
+            _written=np.zeros((pre.size, basis.n_basis)),
         ).items():
             self.add_attribute(key)
             setattr(self, key, value)
@@ -90,8 +96,13 @@ class GLMSynapses(Synapses):
     @property
     def w(self):
         w = np.zeros((len(self.source), len(self.target), len(self._weights)))
-        for k, name in enumerate(self._weights):
-            w[self._pre, self._post, k] = getattr(self, f"{name}_")[:]
+        try:
+            for k, name in enumerate(self._weights):
+                w[self._pre, self._post, k] = getattr(self, f"{name}_")[:]
+        except NotImplementedError:
+            # A standalone device knows no values before the run; they are those
+            # that were written.
+            w[self._pre, self._post] = self._written
         return w
 
     @w.setter
@@ -103,10 +114,10 @@ class GLMSynapses(Synapses):
             raise ValueError(
                 f"w must have the shape {shape} or broadcast to it, got {np.shape(value)}"
             ) from None
-        value = finite_array(value, "w")
+        self._written = finite_array(value, "w")[self._pre, self._post]
         if self._pre.size:
-            for k, name in enumerate(self._weights):
-                setattr(self, name, value[self._pre, self._post, k])
+            for name, column in zip(self._weights, self._written.T):
+                setattr(self, name, column)
 
     def kernels(self):
         """Return the kernels alpha = A w, shape (n_source, n_target, window)."""
@@ -120,19 +131,15 @@ def _pairs(connect, n_source, n_target):
     if isinstance(connect, (bool, np.bool_)):
         chosen = np.full(i.size, bool(connect))
     elif isinstance(connect, str):
-        names = {"i": i, "j": j, "N_pre": n_source, "N_post": n_target}
-        try:
-            expression = connect.replace(" and ", " & ").replace(" or ", " | ")
-            chosen = np.broadcast_to(eval(expression, {"__builtins__": {}}, names), i.shape)
-            chosen = chosen.astype(bool)
-        except Exception as error:
-            raise ValueError(
-                "connect must be a condition in i, j, N_pre and N_post, such as "
-                f"'i != j'; {connect!r} failed: {error}"
-            ) from None
+        chosen = _condition(connect, i, j, n_source, n_target)
     else:
         try:
-            pre, post = (np.asarray(index).astype(np.int32, casting="same_kind") for index in connect)
+            pre, post = (
+                np.asarray(index, dtype=None if np.size(index) else np.int32).astype(
+                    np.int32, casting="same_kind"
+                )
+                for index in connect
+            )
         except (TypeError, ValueError):
             raise TypeError(
                 "connect must be True, False, a condition in i and j, or a pair of "
@@ -147,3 +154,27 @@ def _pairs(connect, n_source, n_target):
             raise ValueError("connect: a pair (i, j) is given twice")
         return pre, post
     return i[chosen].astype(np.int32), j[chosen].astype(np.int32)
+
+
+#: What a condition may use besides i, j, N_pre and N_post.
+_CONDITION_FUNCTIONS = {"abs": abs, "int": int, "min": min, "max": max, "round": round}
+
+
+def _condition(condition, i, j, n_source, n_target):
+    """Evaluate a condition for each pair, so that Python's `and` and `or` mean what
+    they say."""
+    names = {**_CONDITION_FUNCTIONS, "N_pre": n_source, "N_post": n_target}
+    try:
+        code = compile(condition.strip(), "connect", "eval")
+        return np.array(
+            [
+                bool(eval(code, {"__builtins__": {}}, {**names, "i": pre, "j": post}))
+                for pre, post in zip(i.tolist(), j.tolist())
+            ],
+            dtype=bool,
+        )
+    except Exception as error:
+        raise ValueError(
+            "connect must be a condition in i, j, N_pre and N_post, such as 'i != j'; "
+            f"{condition!r} failed: {error}"
+        ) from None

@@ -5,9 +5,11 @@ import json
 import numpy as np
 import pytest
 from brian2 import prefs
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
 
 import glmbrian as glm
-from glmbrian import cache
 from glmbrian.learning import membrane_potential
 
 DIGITS = glm.datasets.load_mnist((5, 7))
@@ -92,7 +94,7 @@ def test_second_fit_of_an_architecture_compiles_nothing(first_to_spike, monkeypa
 @compiled
 def test_recorded_presentations_are_those_of_the_test_run(first_to_spike):
     traces = first_to_spike.record(DIGITS.X_test[:5])
-    outcome = first_to_spike._test(DIGITS.X_test[:5])
+    outcome = first_to_spike._test(*first_to_spike._checked_test(DIGITS.X_test[:5]))
     np.testing.assert_array_equal([len(trace.inputs) for trace in traces], outcome.steps)
     np.testing.assert_array_equal([trace.inputs.sum() for trace in traces], outcome.input_spikes)
     for trace in traces:
@@ -146,6 +148,66 @@ def test_save_and_load(tmp_path, decoding):
     assert loaded.evaluate(X, y) == classifier.evaluate(X, y)
 
 
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array([5, 7, 9], dtype=object),
+        np.array(["a", "bc", "d"], dtype=object),
+        np.array([2**64 - 1, 2, 3], dtype=np.uint64),
+        np.array([5, 7, 9], dtype=np.int8),
+        [1.0, 2, 3],
+    ],
+)
+def test_labels_come_back_from_a_file(tmp_path, labels):
+    X = np.random.default_rng(0).integers(0, 256, (3, 9)).astype(np.uint8)
+    classifier = glm.GLMClassifier(n_steps=2, n_basis=1, n_epochs=1, device="runtime").fit(X, labels)
+    classifier.save(tmp_path / "model.npz")
+    loaded = glm.GLMClassifier.load(tmp_path / "model.npz")
+    assert loaded.classes_.tolist() == sorted(labels)
+    assert loaded.classes_.dtype == classifier.classes_.dtype
+    assert 0 <= loaded.score(X, labels) <= 1
+    classifier.classes_ = np.array([None, 1, 2])
+    with pytest.raises(TypeError, match="classes_ must hold class labels of one kind"):
+        classifier.save(tmp_path / "model.npz")
+
+
+def test_a_loaded_classifier_can_be_trained_anew_with_other_parameters(tmp_path):
+    classifier, X, y = small(random_state=np.int64(7))
+    path = tmp_path / "model.npz"
+    classifier.save(path)
+    loaded = glm.GLMClassifier.load(path)
+    assert loaded.get_params() == classifier.get_params() and loaded.random_state == 7
+    again = clone(loaded).set_params(n_basis=3).fit(X, y)
+    assert again.weights_.shape == (9, 3, 3)
+    # a basis of the user's stays, and is not that of the latest training
+    classifier.set_params(basis=glm.IndicatorBasis(4)).save(path)
+    loaded = glm.GLMClassifier.load(path)
+    assert loaded.basis_.n_basis == 2
+    np.testing.assert_array_equal(loaded.basis.matrix, np.eye(4))
+    assert clone(loaded).fit(X, y).weights_.shape == (9, 3, 4)
+
+
+@pytest.mark.parametrize(
+    "name, change",
+    [
+        ("weights", lambda array: array[:, :2]),
+        ("bias", lambda array: array[:2]),
+        ("bias", lambda array: array * np.nan),
+        ("feedback", lambda array: array[:, :1]),
+        ("feedback", lambda array: array + np.inf),
+        ("classes", lambda array: array[np.newaxis]),
+    ],
+)
+def test_files_with_arrays_that_do_not_fit(tmp_path, name, change):
+    path = tmp_path / "model.npz"
+    small(decoding="rate")[0].save(path)
+    with np.load(path) as file:
+        content = dict(file)
+    np.savez(path, **{**content, name: change(content[name])})
+    with pytest.raises(ValueError, match=f"path must be a file written by .*{name} must"):
+        glm.GLMClassifier.load(path)
+
+
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     classifier, _, _ = small()
     path = tmp_path / "model.npz"
@@ -169,7 +231,7 @@ def test_bad_files(tmp_path):
     (tmp_path / "text.npz").write_text("no model")
     with pytest.raises(ValueError, match="path must be a file written by"):
         glm.GLMClassifier.load(tmp_path / "text.npz")
-    with pytest.raises(OSError):
+    with pytest.raises(FileNotFoundError, match="path: cannot read .*missing.npz: No such file"):
         glm.GLMClassifier.load(tmp_path / "missing.npz")
     with pytest.raises(ValueError, match="none that GLMClassifier.export has written"):
         glm.GLMClassifier.load(tmp_path)
@@ -180,13 +242,19 @@ def test_string_labels_and_reject(tmp_path):
     X, y = random.integers(0, 2, (6, 4)) * 255, np.array(["a", "b"] * 3)
     classifier = glm.GLMClassifier(n_steps=2, n_basis=2, n_epochs=1, device="runtime").fit(X, y)
     assert set(classifier.predict(X)) <= {"a", "b"}
-    with pytest.raises(ValueError, match="class labels must be numbers"):
-        classifier.set_params(on_silence="reject").fit(X, y)
+    classifier.set_params(on_silence="reject")
+    for use in (classifier.predict, classifier.record, lambda X: classifier.fit(X, y)):
+        with pytest.raises(ValueError, match="class labels must be numbers"):
+            use(X)
+    for labels in (y == "a", np.array([2**63, 1] * 3, dtype=np.uint64), np.where(y == "a", -1, 1)):
+        with pytest.raises(ValueError, match="class labels must be numbers"):
+            clone(classifier).fit(X, labels)
     classifier = glm.GLMClassifier(
         n_steps=2, n_basis=2, n_epochs=1, bias_init=-40.0, device="runtime", on_silence="reject"
     ).fit(X, (y == "b").astype(np.uint8))
     np.testing.assert_array_equal(classifier.predict(X), -1)
     assert classifier.evaluate(X, np.zeros(6))["silent_fraction"] == 1
+    assert classifier.score(X, np.full(6, -1)) == 1
 
 
 def test_ready_made_trains_and_real_intensities():
@@ -199,6 +267,17 @@ def test_ready_made_trains_and_real_intensities():
     first = glm.GLMClassifier(**common).fit(image * np.uint8(255), y)
     second = glm.GLMClassifier(**common).fit(image.astype(float), y)
     np.testing.assert_array_equal(first.weights_, second.weights_)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_rounding_errors_of_scaled_intensities(dtype):
+    X = np.random.default_rng(0).normal(size=(50, 40)).astype(dtype)
+    assert MinMaxScaler().fit_transform(X).max() > 1
+    classifier = glm.GLMClassifier(n_steps=2, n_basis=1, n_epochs=1, device="runtime")
+    pipeline = make_pipeline(MinMaxScaler(), classifier).fit(X, np.tile([0, 1], 25))
+    assert pipeline.predict(X).shape == (50,)
+    with pytest.raises(ValueError, match="X must hold"):
+        classifier.predict(np.full((1, 40), 1 + 1e-6))
 
 
 def test_paper_settings():
@@ -260,6 +339,15 @@ def test_bad_parameters(parameters, error, message, no_building):
         (GOOD_X, np.zeros(4), ValueError, "y must hold at least two classes"),
         (GOOD_X, [0, 1, np.nan, 1], ValueError, "y must hold class labels, but holds NaN"),
         (GOOD_X, [0.5, 1, 0, 1], ValueError, "numbers with fractions"),
+        (GOOD_X, [None] * 4, TypeError, "y must hold class labels of one kind .* got NoneType"),
+        (GOOD_X, [0, "a", 0, "a"], TypeError, "y must hold .* got numbers and strings"),
+        (GOOD_X, [0, True, 0, True], TypeError, "y must hold .* got bools and numbers"),
+        (GOOD_X, [[0], [1, 2], [0], [1]], TypeError, "y must hold .* got list"),
+        (GOOD_X, [0, 2**64, 0, 1], ValueError, "y must hold .* that NumPy can store"),
+        (GOOD_X, None, ValueError, r"y must have the shape \(4,\)"),
+        (None, GOOD_Y, ValueError, "X must have the shape"),
+        ([[0, 1], [0], [1], [0]], GOOD_Y, ValueError, "X must be an array"),
+        ([[0, "a"]] * 4, GOOD_Y, TypeError, "X must hold"),
     ],
 )
 def test_bad_data(X, y, error, message, no_building):
@@ -283,6 +371,42 @@ def test_prediction_checks_its_input():
         classifier.evaluate(X, y[:3])
     with pytest.raises(ValueError, match="not fitted yet"):
         glm.GLMClassifier().predict(X)
+    with pytest.raises(ValueError, match="X must have the shape"):
+        classifier.evaluate(None, y)
+
+
+@pytest.mark.parametrize(
+    "change, error, message",
+    [
+        (lambda y: y.astype(str), ValueError, r"classes_=\[0, 1, 2\].* strings \['0', '1', '2'\]"),
+        (lambda y: y + 10, ValueError, r"classes_=\[0, 1, 2\].* numbers \[10, 11, 12\]"),
+        (lambda y: y + 1, ValueError, r"but holds the numbers \[3\]"),
+        (lambda y: np.where(y > 1, -1, y), ValueError, r"but holds the numbers \[-1\]"),
+        (lambda y: y > 0, ValueError, r"but holds the bools"),
+        (lambda y: [None] * len(y), TypeError, "y must hold class labels of one kind"),
+        (lambda y: y * np.nan, ValueError, "NaN or infinity"),
+        (lambda y: np.where(y, y, np.inf), ValueError, "NaN or infinity"),
+        (lambda y: y / 2, ValueError, "numbers with fractions"),
+    ],
+)
+def test_labels_that_training_has_not_seen(change, error, message, monkeypatch):
+    classifier, X, y = small()
+    monkeypatch.setattr("glmbrian.devices.runtime.test", None)  # not reached
+    for test in (classifier.evaluate, classifier.score):
+        with pytest.raises(error, match=message):
+            test(X, change(y))
+
+
+def test_weighted_score():
+    classifier, X, y = small()
+    right = classifier.predict(X) == y
+    assert 0 < right.sum() < len(y)
+    assert classifier.score(X, y) == np.mean(right)
+    assert classifier.score(X, y, sample_weight=right) == 1
+    weights = 1 + 2 * right
+    assert classifier.score(X, y, weights) == pytest.approx(np.average(right, weights=weights))
+    with pytest.raises(ValueError, match=r"sample_weight must have the shape \(12,\)"):
+        classifier.score(X, y, [1])
 
 
 def test_without_a_compiler_it_says_so(monkeypatch):
@@ -311,23 +435,16 @@ def test_export_builds_and_runs_by_itself(tmp_path):
     np.testing.assert_array_equal(exported.predict(few.X_test), classifier.predict(few.X_test))
 
 
-def test_programs_are_built_once_and_only_whole(tmp_path, monkeypatch):
-    monkeypatch.setenv("GLMBRIAN_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(cache, "MOST_PROGRAMS", 2)
-    built = []
+def test_an_export_that_fails_leaves_the_folder_as_it_was(tmp_path, monkeypatch):
+    def export(network, parameters, inputs, labels, training, folder):
+        (folder / "half").touch()
+        raise KeyboardInterrupt
 
-    def build(folder):
-        (folder / "main").write_text("program")
-        built.append(folder)
-
-    def fail(folder):
-        (folder / "main").write_text("half")
-        raise RuntimeError("compiler error")
-
-    with pytest.raises(RuntimeError, match="compiler error"):
-        cache.find_or_build("a", fail)
-    assert list((tmp_path / "programs").iterdir()) == []
-    for key in "aabcb":
-        assert (cache.find_or_build(key, build) / "main").read_text() == "program"
-    assert len(built) == 3
-    assert sorted(path.name for path in (tmp_path / "programs").iterdir()) == ["b", "c"]
+    monkeypatch.setattr("glmbrian.devices.cpp_standalone.export", export)
+    (tmp_path / "empty").mkdir()
+    for name in ("new", "empty"):
+        with pytest.raises(KeyboardInterrupt):
+            glm.GLMClassifier().export(GOOD_X, GOOD_Y, tmp_path / name)
+    assert list(tmp_path.rglob("*")) == [tmp_path / "empty"]
+    with pytest.raises(ValueError, match="device .* must be one of 'cpp_standalone', 'genn'"):
+        glm.GLMClassifier(device="runtime").export(GOOD_X, GOOD_Y, tmp_path / "new")

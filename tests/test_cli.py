@@ -2,8 +2,14 @@
 
 import json
 import os
+import shlex
+import subprocess
+import sys
 
+import numpy as np
 import pytest
+
+import glmbrian as glm
 
 from glmbrian.cli import main
 
@@ -45,8 +51,6 @@ def test_train_for_people(capsys):
 
 @pytest.mark.compiled
 def test_export(capsys, tmp_path):
-    import subprocess
-
     settings = "--n-train 10 --n-epochs 1 --n-steps 3 --n-basis 2".split()
     assert main(["export", "--device", "cpp_standalone", "project", *settings]) == 0
     assert "make -C project run" in capsys.readouterr().out
@@ -65,15 +69,53 @@ def test_export(capsys, tmp_path):
         (["--n-train", "5000"], "n_train"),
         (["--n-steps", "0"], "n_steps must be an integer of at least 1"),
         (["--learning-rate", "-1"], "learning_rate must be"),
+        (["--classes", "5"], "--classes must be at least 2 digits or 'all', got 5"),
+        (["--n-train", "0"], "--n-train must be an integer of at least 1, got 0"),
+        (["--n-test", "0"], "--n-test must be an integer of at least 1, got 0"),
+        (["--n-test", "-1"], "--n-test must be an integer of at least 1, got -1"),
         (["--data-dir", "nowhere"], "nowhere"),
     ],
 )
-def test_errors_are_one_line_and_leave_nothing(arguments, message, capsys, tmp_path):
-    assert main(["train", "--quiet", *arguments]) == 2
+def test_errors_are_one_line_and_leave_nothing(arguments, message, capsys, tmp_path, no_work):
+    assert main(["train", "--quiet", "--output", "new/folder", *arguments]) == 2
     error = capsys.readouterr().err
     assert error.startswith("glmbrian train: error: ") and message in error
     assert error.count("\n") == 1
-    assert list(tmp_path.rglob("*.npz")) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def no_work(monkeypatch):
+    def train(*arguments):
+        raise AssertionError("trained before the check")
+
+    for device in ("runtime", "cpp_standalone"):
+        monkeypatch.setattr(f"glmbrian.devices.{device}.train", train)
+
+
+@pytest.mark.parametrize("name", ["model.npz", "training.png"])
+def test_a_folder_in_the_place_of_an_output(name, capsys, tmp_path, no_work):
+    (tmp_path / "here" / name).mkdir(parents=True)
+    assert main(["train", *FAST, "--output", "here"]) == 2
+    assert f"--output: here/{name} must be a file or new, and is a folder" in capsys.readouterr().err
+
+
+def test_a_training_that_fails_leaves_no_folder(capsys, tmp_path, monkeypatch):
+    def train(*arguments):
+        raise RuntimeError("no luck")
+
+    monkeypatch.setattr("glmbrian.devices.runtime.train", train)
+    assert main(["train", *FAST, "--output", "new/folder"]) == 2
+    assert "no luck" in capsys.readouterr().err and list(tmp_path.iterdir()) == []
+
+
+def test_a_model_outlives_a_failing_test(tmp_path, monkeypatch):
+    def test(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("glmbrian.devices.runtime.test", test)
+    assert main(["train", *FAST]) == 130
+    assert glm.GLMClassifier.load(tmp_path / "glmbrian-output" / "model.npz").classes_.tolist() == [5, 7]
 
 
 def test_unwritable_output(capsys, tmp_path):
@@ -84,7 +126,7 @@ def test_unwritable_output(capsys, tmp_path):
 
 
 def test_auto_says_that_there_is_no_compiler(capsys, monkeypatch):
-    monkeypatch.setattr("glmbrian.cli.find_compiler", lambda: None)
+    monkeypatch.setattr("glmbrian.devices.cpp_standalone.find_compiler", lambda: None)
     arguments = [argument for argument in FAST if argument not in ("--device", "runtime")]
     assert main(["train", *arguments, "--json"]) == 0
     captured = capsys.readouterr()
@@ -93,9 +135,142 @@ def test_auto_says_that_there_is_no_compiler(capsys, monkeypatch):
 
 
 def test_module_entry_point():
-    import subprocess
-    import sys
-
     done = subprocess.run([sys.executable, "-m", "glmbrian", "--version"], capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.startswith("glmbrian ")
     assert os.linesep in done.stdout
+
+
+def save_model(path, labels, n_inputs=784, **parameters):
+    random = np.random.default_rng(0)
+    X = random.integers(0, 256, (4, n_inputs)).astype(np.uint8)
+    settings = dict(n_steps=2, n_basis=1, n_epochs=1, device="runtime", random_state=0, verbose=False)
+    glm.GLMClassifier(**{**settings, **parameters}).fit(X, labels).save(path)
+
+
+@pytest.mark.parametrize(
+    "labels, arguments, message",
+    [
+        ([5, 7] * 2, ["--classes", "3", "4"], "--classes must be among those of the model, 5 7, got 3 4"),
+        ([5, 7] * 2, ["--classes", "all"], "--classes must be among those of the model, 5 7, got 0 1"),
+        ([5, 7] * 2, ["--n-test", "0"], "--n-test must be an integer of at least 1"),
+        (["a", "b"] * 2, [], "model: its classes must be digits from 0 to 9, but are ['a', 'b']"),
+    ],
+)
+def test_evaluate_checks_that_classes_match(labels, arguments, message, capsys):
+    save_model("model.npz", labels)
+    assert main(["evaluate", "model.npz", "--device", "runtime", *arguments]) == 2
+    assert f"glmbrian evaluate: error: {message}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("labels", [[5, 7] * 2, [5.0, 7.0] * 2])
+def test_evaluate_with_some_of_the_classes(labels, capsys):
+    save_model("model.npz", labels)
+    arguments = ["--device", "runtime", "--quiet", "--n-test", "3"]
+    assert main(["evaluate", "model.npz", *arguments, "--classes", "7"]) == 0
+    assert main(["evaluate", "model.npz", *arguments]) == 0
+
+
+def test_evaluate_names_the_model(capsys):
+    assert main(["evaluate", "nothere"]) == 2
+    assert "model: path: cannot read nothere: No such file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("directory", ["/proc/foo", "file/x", "full"])
+def test_export_names_the_directory(directory, capsys, tmp_path):
+    (tmp_path / "file").write_text("kept")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "kept").touch()
+    settings = "--n-train 10 --n-epochs 1 --n-steps 3 --n-basis 2".split()
+    assert main(["export", directory, *settings]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("glmbrian export: error: directory") and directory in error
+    assert (tmp_path / "file").read_text() == "kept" and (tmp_path / "full" / "kept").exists()
+
+
+@pytest.mark.parametrize("arguments", [["--n-train", "0"], ["--classes", "5"], ["--n-steps", "0"]])
+def test_a_bad_export_leaves_nothing(arguments, capsys, tmp_path):
+    assert main(["export", "new", *arguments]) == 2
+    assert arguments[0].strip("-").replace("-", "_") in capsys.readouterr().err.replace("-", "_")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_export_hints_can_be_pasted(capsys, monkeypatch):
+    def export(network, parameters, inputs, labels, training, folder):
+        (folder / "device").write_text(str(network.gpu))
+
+    monkeypatch.setattr("glmbrian.devices.genn.export", export)
+    settings = "--n-train 10 --n-steps 3 --n-basis 2 --device genn --no-gpu --json".split()
+    assert main(["export", "my proj", *settings]) == 0
+    hints = last_line(capsys)
+    assert shlex.split(hints["build and run"]) == ["make", "-C", "my proj", "run"]
+    assert shlex.split(hints["then test"]) == ["glmbrian", "evaluate", "my proj"]
+    assert open("my proj/device").read() == "False"
+
+
+@pytest.mark.parametrize("device", ["genn", "cpp_standalone"])
+def test_evaluate_a_folder_whose_program_has_run(device, capsys, monkeypatch):
+    """Also where what generated the program, such as brian2genn, is not there."""
+
+    def export(network, parameters, inputs, labels, training, folder):
+        (folder / "job").mkdir()
+        theta = (parameters.weights, parameters.feedback, parameters.bias)
+        np.concatenate([np.ravel(part) for part in theta]).tofile(folder / "job" / "trained.bin")
+        np.zeros(training.n_epochs).tofile(folder / "job" / "history.bin")
+
+    monkeypatch.setattr(f"glmbrian.devices.{device}.export", export)
+    settings = "--n-train 10 --n-epochs 1 --n-steps 3 --n-basis 2".split()
+    assert main(["export", "project", "--device", device, *settings]) == 0
+    assert glm.GLMClassifier.load("project").device == device
+    arguments = ["--device", "runtime", "--n-test", "3", "--quiet", "--no-gpu"]
+    assert main(["evaluate", "project", *arguments]) == 0
+    assert "test accuracy:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("option, gpu", [([], None), (["--gpu"], True), (["--no-gpu"], False)])
+def test_gpu_option(option, gpu, monkeypatch, capsys):
+    seen = []
+
+    def run(network, *arguments):
+        seen.append(network.gpu)
+        raise RuntimeError("seen")
+
+    monkeypatch.setattr("glmbrian.devices.genn.train", run)
+    monkeypatch.setattr("glmbrian.devices.genn.test", run)
+    save_model("model.npz", [5, 7] * 2, gpu=gpu)
+    genn = [*FAST, "--device", "genn"]
+    assert main(["train", *genn, *option]) == 2
+    assert main(["evaluate", "model.npz", "--device", "genn", "--n-test", "2"]) == 2
+    save_model("model.npz", [5, 7] * 2)
+    assert main(["evaluate", "model.npz", "--device", "genn", "--n-test", "2", *option]) == 2
+    assert seen == [gpu] * 3
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["train", "--bias-init", "abc"], "--bias-init: must be a number or 'uniform', got 'abc'"),
+        (["export", "new", "--device", "runtime"], "'cpp_standalone'"),
+    ],
+)
+def test_arguments_of_the_wrong_form(arguments, message, capsys):
+    with pytest.raises(SystemExit):
+        main(arguments)
+    assert message in capsys.readouterr().err
+
+
+def test_bias_init():
+    for text, bias in (("uniform", "uniform"), ("-2.5", -2.5)):
+        assert main(["train", *FAST, "--bias-init", text]) == 0
+        assert glm.GLMClassifier.load("glmbrian-output/model.npz").bias_init == bias
+
+
+def test_interrupted_while_it_starts(monkeypatch, capsys):
+    def import_slowly():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("glmbrian.cli._parser", import_slowly)
+    assert main(["train"]) == 130
+    assert capsys.readouterr().err == "glmbrian: stopped\n"
+    # what takes long is not imported before that is caught
+    code = "import glmbrian.cli, sys; sys.exit('sklearn' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -60,6 +60,14 @@ def test_another_image_at_run_time():
         encoder.intensity = [0, 255]
 
 
+def test_several_images_need_the_dt_that_they_were_made_for():
+    encoder = glm.RateEncoder(np.zeros((2, 3)), n_steps=4)
+    defaultclock.dt = 0.5 * ms
+    with pytest.raises(Exception) as raised:
+        Network(encoder).run(10 * ms)
+    assert "set defaultclock.dt before" in str(raised.getrepr(style="short", chain=True))
+
+
 @pytest.mark.parametrize(
     "intensities, n_steps, error, message",
     [

@@ -276,6 +276,44 @@ def test_brians_own_synapses_may_drive_the_channels():
     assert neurons.u[0] == 3
 
 
+@pytest.mark.parametrize(
+    "condition, expected",
+    [
+        ("i != j and i < 1", [(0, 1), (0, 2)]),
+        ("j == 2 or i == j", [(0, 0), (0, 2), (1, 1), (1, 2), (2, 2)]),
+        ("not (abs(i - j) < 2)", [(0, 2), (2, 0)]),
+        ("0 < i < 2", [(1, 0), (1, 1), (1, 2)]),
+        ("i == N_pre - 1", [(2, 0), (2, 1), (2, 2)]),
+    ],
+)
+def test_conditions(condition, expected):
+    neurons = glm.GLMNeurons(3, BASIS)
+    synapses = glm.GLMSynapses(neurons, neurons, connect=condition)
+    assert list(zip(synapses.i, synapses.j)) == expected
+
+
+@pytest.mark.parametrize("window", [4, LONG])
+def test_subgroups_at_both_ends(window):
+    choose("numpy")
+    source = NeuronGroup(3, "v : 1", threshold="t < 0.5*ms", reset="")
+    neurons = glm.GLMNeurons(4, glm.IndicatorBasis(window))
+    neurons.clamp = -1
+    synapses = glm.GLMSynapses(source[1:], neurons[2:])
+    synapses.w = np.arange(1, 5).reshape(2, 2, 1) * np.ones(window)
+    monitor = SpikeMonitor(neurons[:2])
+    Network(source, neurons, synapses, monitor, glm.FirstSpikeStop(neurons[:2])).run(2 * ms)
+    np.testing.assert_array_equal(neurons.u[:], [0, 0, 4, 6])
+
+
+def test_weights_can_be_read_before_a_standalone_run():
+    set_device("cpp_standalone", directory=None, build_on_run=False)
+    neurons = glm.GLMNeurons(2, BASIS)
+    synapses = glm.GLMSynapses(neurons, neurons, connect="i != j")
+    assert not synapses.w.any()
+    synapses.w = 3.0
+    np.testing.assert_array_equal(synapses.w[:, :, 0], [[0, 3], [3, 0]])
+
+
 BASIS = glm.IndicatorBasis(2)
 
 
@@ -287,7 +325,7 @@ BASIS = glm.IndicatorBasis(2)
         (lambda: glm.GLMNeurons(1, np.eye(2)), TypeError, "kernels must be a basis"),
         (lambda: glm.GLMNeurons(1, {}), TypeError, "kernels must be a basis"),
         (lambda: glm.GLMNeurons(1, {"feedback": BASIS}), ValueError, "'feedback' is taken"),
-        (lambda: glm.GLMNeurons(1, {"a b": BASIS}), ValueError, "valid identifier"),
+        (lambda: glm.GLMNeurons(1, {"a b": BASIS}), ValueError, "of letters, digits"),
         (lambda: glm.GLMNeurons(1, BASIS, feedback=3), TypeError, "feedback must be a basis"),
         (lambda: glm.GLMNeurons(1, BASIS, activation="relu"), ValueError, "activation must be one"),
         (lambda: glm.GLMNeurons(1, BASIS, random_state=-1), ValueError, "random_state must be"),
@@ -302,6 +340,7 @@ def test_bad_neurons(make, error, message):
     "arguments, error, message",
     [
         (dict(kernel="coupling"), ValueError, "kernel must be one of 'stimulus'"),
+        (dict(connect="i ** j >"), ValueError, "connect must be a condition"),
         (dict(connect="i <> j"), ValueError, "connect must be a condition"),
         (dict(connect="rand() < 0.5"), ValueError, "connect must be a condition"),
         (dict(connect=([0, 3], [0, 0])), ValueError, "connect: i must be from 0 to 2"),
@@ -327,5 +366,10 @@ def test_bad_weights():
         glm.GLMSynapses(neurons, NeuronGroup(1, "v : 1"))
     with pytest.raises(AttributeError, match="no feedback kernel"):
         neurons.feedback_weights
+    with_feedback = glm.GLMNeurons(3, BASIS, feedback=BASIS)
+    with pytest.raises(ValueError, match=r"feedback_weights must have the shape \(3, 2\)"):
+        with_feedback.feedback_weights = np.zeros((2, 3))
+    with pytest.raises(TypeError, match="source must be a group that spikes"):
+        glm.GLMSynapses(NeuronGroup(1, "v : 1"), neurons)
     with pytest.raises(NotImplementedError, match="connected when they are created"):
         synapses.connect()

@@ -46,5 +46,7 @@ def test_cpp_standalone():
 
 
 def test_bad_neurons():
-    with pytest.raises(TypeError, match="neurons must be a NeuronGroup or a Subgroup"):
+    with pytest.raises(TypeError, match="neurons must be a group that spikes"):
         glm.FirstSpikeStop(3)
+    with pytest.raises(TypeError, match="needs a threshold"):
+        glm.FirstSpikeStop(NeuronGroup(1, "v : 1"))

@@ -4,15 +4,18 @@ Brian generates the network's code; `native/presentations.hpp` holds what happen
 between its time steps.  The program needs no Python to run.
 """
 
+import contextlib
 import os
 import shutil
+import signal
+import subprocess
 from pathlib import Path
 
 import numpy as np
-from brian2 import Clock, Function, NeuronGroup, ms
+from brian2 import Clock, Function, NeuronGroup, ms, prefs
 from brian2 import Network as BrianNetwork
 
-from ..brian_internals import cpp_stop_run, private_standalone_device, spike_array
+from ..brian_internals import SCHEDULE, cpp_stop_run, private_standalone_device, spike_array
 from ..encoding import RateEncoder
 from ..neurons import GLMNeurons, channel_names
 from .program import Program, pointer, pointers, read_exported, write_headers, write_training
@@ -39,7 +42,7 @@ class CompilerNotFound(RuntimeError):
 
 def export(network, parameters, inputs, labels, training, folder):
     """Write a project into the empty `folder` that trains by itself, with make."""
-    _generate(network, folder, compile_program=False)
+    _generate(network, folder)
     write_training(folder / "job", network, parameters, inputs, labels, training)
     # Brian's makefile gets a target that runs, and the name that people look for.
     # Where file names do not tell cases apart, these two are one file.
@@ -65,14 +68,51 @@ def _build(network, folder):
             "device='cpp_standalone' needs a C++ compiler and make, and none was found: "
             "install them (such as the packages g++ and make) or use device='runtime'"
         )
-    _generate(network, folder, compile_program=True)
+    _generate(network, folder)
+    _make(folder)
     shutil.rmtree(folder / "code_objects")
     for leftover in [*folder.rglob("*.o"), folder / "make.deps"]:
         leftover.unlink(missing_ok=True)
 
 
-def _generate(network, folder, compile_program):
-    """Write the C++ project of `network` into `folder`, and compile it if asked to."""
+def _make(folder):
+    """Compile the project in `folder` with Brian's make command.
+
+    Brian itself would run it in a way that ignores Ctrl-C and leaves what the
+    compiler says on the terminal.
+    """
+    settings = prefs.devices.cpp_standalone
+    command = " ".join([settings.make_cmd_unix, *settings.extra_make_args_unix])
+    process = subprocess.Popen(
+        command,
+        shell=True,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,  # so that make and its compilers are one group
+    )
+    try:
+        log, _ = process.communicate()
+    except BaseException:
+        with contextlib.suppress(OSError):  # there is no group if all have just ended
+            os.killpg(process.pid, signal.SIGKILL)
+        # Output ends with the last compiler, which then writes into `folder` no more.
+        process.communicate()
+        raise
+    if process.returncode != 0:
+        end = "\n".join(log.splitlines()[-20:])
+        raise RuntimeError(
+            f"compiling for device='cpp_standalone' failed: {command!r} ended with code "
+            f"{process.returncode}. See the activation's C++ code and Brian's preferences "
+            f"codegen.cpp and devices.cpp_standalone. The end of its output:\n{end}"
+        )
+
+
+def _generate(network, folder):
+    """Write the C++ project of `network` into `folder`."""
     folder = Path(folder)
     with private_standalone_device() as device:
         clock = Clock(dt=1 * ms, name="glm_clock")
@@ -98,10 +138,11 @@ def _generate(network, folder, compile_program):
                 f"done = {operation}(done)", when=when, order=1, clock=clock, name=operation
             )
         brian = BrianNetwork(encoder, neurons, presentations)
+        brian.schedule = SCHEDULE
         brian.run(_ENDLESS * clock.dt, namespace={})
         lines = _brian_arrays(network, encoder, neurons, clock, device.get_array_name)
         write_headers(network, folder, _HEADER, lines)
-        device.build(directory=str(folder), compile=compile_program, run=False, with_output=False)
+        device.build(directory=str(folder), compile=False, run=False, with_output=False)
 
 
 def _operation(name):

@@ -65,22 +65,27 @@ def test(network, parameters, inputs, testing, progress):
 def export(network, parameters, inputs, labels, training, folder):
     """Write a GeNN project into the empty `folder` that trains by itself, with make."""
     check(network, training, inputs)
-    _generate(network, folder, compile_program=False)
+    generate_project(network, folder)
     write_training(folder / "job", network, parameters, inputs, labels, training)
     n_phases = 2 * training.n_epochs * len(inputs)
-    cpu_only = "" if use_gpu(network) else " -c"
+    with open(folder / "Makefile", "a") as makefile:
+        makefile.write(f"\nrun: all\n\t./main test {duration(network, n_phases)}\n")
+
+
+def generate_project(network, folder):
+    """Write a GeNN project that ``make all`` builds.  This needs no GPU."""
+    _generate(network, folder, compile_program=False)
     # Brian2GeNN's makefile builds the simulator, once GeNN has generated its code.
     (folder / "Makefile").rename(folder / "simulator.mk")
+    cpu_only = "" if use_gpu(network) else " -c"
     (folder / "Makefile").write_text(
-        f"""# Needs GENN_PATH, the folder of GeNN 4.
+        f"""# Needs GENN_PATH, the folder of GeNN 4{"" if cpu_only else ", and CUDA_PATH, that of CUDA"}.
 all: main
 
 main: magicnetwork_model.cpp
-\t$(GENN_PATH)/bin/genn-buildmodel.sh{cpu_only} -i $(CURDIR):$(CURDIR)/brianlib/randomkit magicnetwork_model.cpp
+\t$(GENN_PATH)/bin/genn-buildmodel.sh{cpu_only} -i $(CURDIR):$(CURDIR)/brianlib/randomkit \\
+\t\tmagicnetwork_model.cpp
 \t$(MAKE) -f simulator.mk
-
-run: all
-\t./main test {_duration(network, n_phases)}
 
 clean:
 \trm -rf main magicnetwork_model_CODE test_output
@@ -90,7 +95,11 @@ clean:
     )
 
 
-def _duration(network, n_phases):
+def duration(network, n_phases):
+    """Return how long a program simulates, in seconds, as its argument.
+
+    Training takes two phases a presentation, a test one.
+    """
     return repr(n_phases * network.n_steps * _STEP)
 
 
@@ -104,7 +113,7 @@ def _command(folder, network, n_phases):
     environment["LD_LIBRARY_PATH"] = os.pathsep.join(
         [str(folder / "magicnetwork_model_CODE"), environment.get("LD_LIBRARY_PATH", "")]
     )
-    return [str(folder / "main"), "test", _duration(network, n_phases)], environment
+    return [str(folder / "main"), "test", duration(network, n_phases)], environment
 
 
 def _build(network, folder):
@@ -123,9 +132,9 @@ def _generate(network, folder, compile_program):
         use_GPU=use_gpu(network),
         with_output=False,
     )
-    with private_genn_device(**options) as device, genn_preferences(
-        find_genn(), f'"{_HEADER}"'
-    ), contextlib.redirect_stdout(io.StringIO()):
+    quiet = contextlib.redirect_stdout(io.StringIO())
+    preferences = genn_preferences(find_genn(), f'"{_HEADER}"')
+    with preferences, private_genn_device(**options) as device, quiet:
         defaultclock.dt = _STEP * 1000 * ms
         inputs = _make_inputs(network)
         outputs = _make_outputs(network)

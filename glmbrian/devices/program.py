@@ -103,16 +103,34 @@ class Program:
     def _key(self, network):
         """Everything that the program's code depends on."""
         package = resources.files("glmbrian")
+        activation = network.activation
         return content_key(
             {
                 "network": constants(network),
-                "activation": [network.activation.expression, network.activation.cpp],
+                "activation": [activation.expression, activation.cpp],
+                "namespace": {name: _code_of(used) for name, used in activation.namespace.items()},
                 "source": [package.joinpath(path).read_text() for path in _SOURCES + self.sources],
                 "brian2": brian2.__version__,
                 "compiler": compiler_setting(),
                 "device": self.setting(network),
             }
         )
+
+
+def _code_of(value):
+    """Return, as text, what a value in a Brian namespace adds to a program's code."""
+    if not isinstance(value, brian2.Function):
+        return repr(value)
+    parts = []
+    for target in ("cpp", "genn"):
+        if target not in value.implementations:
+            continue
+        made = value.implementations[target]
+        # Code that is made for each use is not known here; its maker is.
+        code = repr(value) if made.dynamic else made.get_code(None)
+        used = {name: _code_of(function) for name, function in (made.dependencies or {}).items()}
+        parts.append([target, made.name, code, used])
+    return repr(parts)
 
 
 def _execute(arguments, environment, folder, progress):

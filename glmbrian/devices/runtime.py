@@ -14,6 +14,7 @@ from brian2 import Network as BrianNetwork
 from brian2 import NetworkOperation
 from brian2.devices.device import RuntimeDevice, get_device, reset_device, set_device
 
+from ..brian_internals import SCHEDULE, double_precision
 from ..encoding import RateEncoder
 from ..learning import (
     feedback_gradient,
@@ -53,11 +54,13 @@ def record(network, parameters, inputs, testing):
 def _runtime_device():
     """Simulate at once, even if the user is describing a standalone network."""
     if isinstance(get_device(), RuntimeDevice):
-        yield
+        with double_precision():
+            yield
     else:
         set_device("runtime")
         try:
-            yield
+            with double_precision():
+                yield
         finally:
             reset_device()
 
@@ -114,6 +117,7 @@ class _Simulation:
             NetworkOperation(self.begin_step, clock=self.clock, when="start"),
             NetworkOperation(self.end_step, clock=self.clock, when="end"),
         )
+        self.brian.schedule = SCHEDULE
 
     def load_parameters(self):
         self.synapses.w = self.parameters.weights
