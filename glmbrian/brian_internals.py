@@ -11,12 +11,41 @@ import numpy as np
 from brian2 import prefs
 from brian2.core.spikesource import SpikeSource
 from brian2.devices.cpp_standalone.device import CPPStandaloneDevice
-from brian2.devices.device import all_devices, reset_device, set_device
+from brian2.devices.device import all_devices, get_device, reset_device, set_device
 
 _BRIAN_VERSION = tuple(int(part) for part in brian2.__version__.split(".")[:2])
 
 #: Before 2.6 nothing inside a generated C++ program could end a run.
 CPP_PROGRAM_CAN_STOP = _BRIAN_VERSION >= (2, 6)
+
+
+def on_genn():
+    """Whether the active device is GeNN's, which cannot do all that others can."""
+    return type(get_device()).__name__ == "GeNNDevice"
+
+
+def step_and_index(alias):
+    """Return how a threshold names the time step, and the neuron's index.
+
+    The index gets an `alias` (see `add_index_alias`), since Brian would warn of every
+    `i` in a user's notebook.  GeNN's code knows no aliases and no time steps, only
+    the time.
+    """
+    return ("glm_step(t, dt)", "i") if on_genn() else ("t_in_timesteps", alias)
+
+
+def shared_flag():
+    """Return the flag of variables that are one for the group, if the device has them.
+
+    In brian2genn's code shared variables keep the value that they had at first.
+    """
+    return "" if on_genn() else "(shared)"
+
+
+def add_index_alias(group, alias):
+    """Make `alias` another name of the index ``i`` in `group`, except on GeNN."""
+    if not on_genn():
+        group.variables.add_reference(alias, group, "i")
 
 
 def spike_array(group):

@@ -7,7 +7,8 @@ draws, so that the comparison, and hence every spike, is the same on every devic
 import numpy as np
 from brian2 import NeuronGroup, TimedArray
 
-from .randomness import DRAW_LEVELS, derive_keys, draws16, glm_draw16, split_key
+from .brian_internals import add_index_alias, shared_flag, step_and_index
+from .randomness import DRAW_LEVELS, derive_keys, draws16, glm_draw16, glm_step, split_key
 from .validation import integer
 
 _INPUT_DRAWS = 0
@@ -134,45 +135,43 @@ class RateEncoder(NeuronGroup):
         elif len(images) > 1:
             raise ValueError("n_steps (steps an image) must be given with several images")
         key = split_key(derive_keys(random_state, _INPUT_DRAWS)[0])
+        step, index = step_and_index("input_index")
+        shared = shared_flag()
         super().__init__(
             images.shape[1],
-            """
+            f"""
             level : integer
-            key_low : integer (shared)
-            key_high : integer (shared)
-            presentation : integer (shared)
-            first_step : integer (shared)
+            key_low : integer {shared}
+            key_high : integer {shared}
+            presentation : integer {shared}
+            first_step : integer {shared}
             """,
             threshold="glm_draw16(key_low, key_high, presentation, "
-            "t_in_timesteps - first_step, input_index) < level",
+            f"{step} - first_step, {index}) < level",
             reset="",
-            namespace={"glm_draw16": glm_draw16},
+            namespace={"glm_draw16": glm_draw16, "glm_step": glm_step},
             dt=dt,
             clock=clock,
             order=order,
             name=name,
         )
-        # An alias, since Brian would warn of every `i` in the user's notebook.
-        self.variables.add_reference("input_index", self, "i")
+        add_index_alias(self, "input_index")
         self.key_low, self.key_high = key
         image_levels = levels(images).astype(float)
         if len(images) == 1:
             self.level = image_levels[0].astype(int)
         else:
-            step = self.clock.dt
-            self.namespace["image_levels"] = TimedArray(image_levels, dt=n_steps * step)
-            self.presentation = -1
+            self.namespace["image_levels"] = TimedArray(image_levels, dt=n_steps * self.clock.dt)
             self.add_attribute("_built_for")
-            self._built_for = step
+            self._built_for = self.clock.dt
             self.run_regularly(
-                """
-                presentation = presentation + 1
-                first_step = t_in_timesteps
-                level = int(image_levels(t, input_index))
+                f"""
+                presentation = {step} // {n_steps}
+                first_step = {step}
+                level = int(image_levels(t, {index}))
                 """,
-                dt=n_steps * step,
+                dt=n_steps * self.clock.dt,
                 when="start",
-                name=f"{self.name}_next_image",
             )
 
     def before_run(self, run_namespace=None):

@@ -7,6 +7,7 @@ from brian2 import NeuronGroup
 
 from .activations import get_activation
 from .bases import Basis, as_basis
+from .brian_internals import add_index_alias, on_genn, shared_flag, step_and_index
 from .filters import (
     LONGEST_SHIFT_REGISTER,
     add_ring,
@@ -14,7 +15,7 @@ from .filters import (
     ring_buffer,
     shift_register,
 )
-from .randomness import derive_keys, glm_uniform, split_key
+from .randomness import derive_keys, glm_step, glm_uniform, split_key
 from .validation import finite_array, integer
 
 _OUTPUT_DRAWS = 1
@@ -110,8 +111,11 @@ class GLMNeurons(NeuronGroup):
         matrix = stacked([basis.matrix for basis in filtered.values()])
         window = matrix.shape[0]
 
-        namespace = {"glm_uniform": glm_uniform, **activation.namespace}
-        use_ring = window > LONGEST_SHIFT_REGISTER
+        namespace = {"glm_step": glm_step, "glm_uniform": glm_uniform, **activation.namespace}
+        # GeNN's kernels hold variables of single neurons only.
+        use_ring = window > LONGEST_SHIFT_REGISTER and not on_genn()
+        step, index = step_and_index("neuron_index")
+        shared = shared_flag()
         if use_ring:
             method, namespace["glm_ring"] = ring_buffer(matrix, channels, "glm_ring")
             pending = []
@@ -127,17 +131,17 @@ class GLMNeurons(NeuronGroup):
         equations += f"""
             firing_probability = {activation.expression} : 1
             clamp : integer
-            key_low : integer (shared)
-            key_high : integer (shared)
-            presentation : integer (shared)
-            first_step : integer (shared)
+            key_low : integer {shared}
+            key_high : integer {shared}
+            presentation : integer {shared}
+            first_step : integer {shared}
         """
         super().__init__(
             n,
             equations,
             method=method,
             threshold="clamp > 0 or (clamp == 0 and glm_uniform(key_low, key_high, "
-            "presentation, t_in_timesteps - first_step, neuron_index) < firing_probability)",
+            f"presentation, {step} - first_step, {index}) < firing_probability)",
             reset="\n".join(
                 f"{channel} += {weight}"
                 for channel, weight in zip(
@@ -150,8 +154,7 @@ class GLMNeurons(NeuronGroup):
             order=order,
             name=name,
         )
-        # An alias, since Brian would warn of every `i` in the user's notebook.
-        self.variables.add_reference("neuron_index", self, "i")
+        add_index_alias(self, "neuron_index")
         # Attributes that are no state variables: Brian would take a later
         # assignment for a misspelt one.
         for key, value in dict(

@@ -12,7 +12,7 @@ applied twice: first to the presentation, which gives a base, then to
 import numbers
 
 import numpy as np
-from brian2 import Function
+from brian2 import Function, second
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
@@ -228,3 +228,28 @@ glm_draw16 = _brian_function(
     " >> (16 * (step & 3))) & 0xFFFF)",
     "int",
 )
+
+
+def _step_function():
+    """Return the Brian function of (t, dt) that gives the number of the time step.
+
+    For GeNN, whose code knows only the time, and which takes ``int`` of a number for
+    its truth value.
+    """
+    function = Function(
+        lambda t, dt: np.floor(t / dt + 0.5).astype(int),
+        arg_types=["float", "float"],
+        return_type="integer",
+        arg_units=[second, second],
+        return_unit=1,
+        stateless=True,
+    )
+    code = CPP_FUNCTION + (
+        "SUPPORT_CODE_FUNC int glm_step(double t, double dt) { return (int)(t / dt + 0.5); }\n"
+    )
+    for target in ("cpp", "genn"):
+        function.implementations.add_implementation(target, code, name="glm_step")
+    return function
+
+
+glm_step = _step_function()

@@ -6,6 +6,7 @@ from brian2.core.magic import stop
 from .brian_internals import (
     CPP_PROGRAM_CAN_STOP,
     cpp_stop_run,
+    on_genn,
     require_spikes,
     spike_array,
 )
@@ -46,6 +47,11 @@ class FirstSpikeStop(CodeRunner):
 
     def __init__(self, neurons, name="firstspikestop*"):
         require_spikes(neurons, "neurons")
+        if on_genn():
+            raise NotImplementedError(
+                "FirstSpikeStop: GeNN cannot end a run at a spike; use another device, or "
+                "GLMClassifier(device='genn'), which decides at the first spike all the same"
+            )
         group = getattr(neurons, "source", neurons)
         first, last = getattr(neurons, "start", 0), getattr(neurons, "stop", len(group))
         function = f"glm_stop_{first}_{last}"

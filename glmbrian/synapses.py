@@ -4,7 +4,7 @@ import numpy as np
 from brian2 import Synapses
 from brian2.groups.subgroup import Subgroup
 
-from .brian_internals import require_spikes
+from .brian_internals import on_genn, require_spikes
 from .neurons import GLMNeurons, channel_names
 from .validation import choice, finite_array
 
@@ -61,23 +61,31 @@ class GLMSynapses(Synapses):
         basis = neurons.kernels[kernel]
         pre, post = _pairs(connect, len(source), len(target))
         weights = [f"w_{k}" for k in range(basis.n_basis)]
+        channels = channel_names(kernel, basis)
         kwds.setdefault("name", "glmsynapses*")
         if "dt" not in kwds:
             kwds.setdefault("clock", neurons.clock)
-        super().__init__(
-            source,
-            target,
-            "\n".join(f"{weight} : 1" for weight in weights),
-            on_pre="\n".join(
-                f"{channel}_post += {weight}"
-                for channel, weight in zip(channel_names(kernel, basis), weights)
-            ),
-            **kwds,
-        )
+
+        def model(weights, channels):
+            equations = "\n".join(f"{weight} : 1" for weight in weights)
+            pairs = zip(channels, weights)
+            return equations, "\n".join(f"{channel}_post += {weight}" for channel, weight in pairs)
+
+        # GeNN takes one target variable a Synapses object: the others go into
+        # objects of their own, which the network takes along with this one.
+        n_own = 1 if on_genn() else basis.n_basis
+        equations, on_pre = model(weights[:n_own], channels[:n_own])
+        super().__init__(source, target, equations, on_pre=on_pre, **kwds)
+        holders = [self] * n_own
+        for k in range(n_own, basis.n_basis):
+            equations, on_pre = model([weights[k]], [channels[k]])
+            more = {**kwds, "name": f"{self.name}_{k}"}
+            holders.append(Synapses(source, target, equations, on_pre=on_pre, **more))
+        self._contained_objects.extend(holders[n_own:])
         for key, value in dict(
             basis=basis,
             kernel=kernel,
-            _weights=weights,
+            _weights=list(zip(holders, weights)),
             _pre=pre,
             _post=post,
             _written=np.zeros((pre.size, basis.n_basis)),
@@ -85,7 +93,8 @@ class GLMSynapses(Synapses):
             self.add_attribute(key)
             setattr(self, key, value)
         if pre.size:
-            super().connect(i=pre, j=post)
+            for holder in dict.fromkeys(holders):
+                Synapses.connect(holder, i=pre, j=post)
 
     def connect(self, *args, **kwds):
         raise NotImplementedError(
@@ -97,8 +106,8 @@ class GLMSynapses(Synapses):
     def w(self):
         w = np.zeros((len(self.source), len(self.target), len(self._weights)))
         try:
-            for k, name in enumerate(self._weights):
-                w[self._pre, self._post, k] = getattr(self, f"{name}_")[:]
+            for k, (holder, name) in enumerate(self._weights):
+                w[self._pre, self._post, k] = getattr(holder, f"{name}_")[:]
         except NotImplementedError:
             # A standalone device knows no values before the run; they are those
             # that were written.
@@ -116,8 +125,8 @@ class GLMSynapses(Synapses):
             ) from None
         self._written = finite_array(value, "w")[self._pre, self._post]
         if self._pre.size:
-            for name, column in zip(self._weights, self._written.T):
-                setattr(self, name, column)
+            for (holder, name), column in zip(self._weights, self._written.T):
+                setattr(holder, name, column)
 
     def kernels(self):
         """Return the kernels alpha = A w, shape (n_source, n_target, window)."""
