@@ -122,7 +122,7 @@ class RaisedCosineBasis(Basis):
         Sample step, in the units of `c`.  By default the step that puts the
         peaks of the first two functions one lag apart: with the default `a` and
         `c` each function is 1 at its own lag, 1/2 at the two neighbours and 0
-        beyond, so that ``n_basis == window`` is a full basis.
+        beyond, so that ``n_basis == window`` is a full basis (up to about 110 lags).
 
     Raises
     ------

@@ -67,6 +67,8 @@ def fit_ensemble(classifiers, X, y, sample_weight=None):
         sample_weight = finite_array(sample_weight, "sample_weight", (n_replicas, len(inputs)))
         if np.any(sample_weight < 0):
             raise ValueError("sample_weight must be at least 0")
+        if not sample_weight.any(axis=1).all():
+            raise ValueError("sample_weight must be above 0 for at least one presentation a row")
     rates = np.array([classifier.learning_rate for classifier in classifiers], dtype=float)
     with Progress("training", training.n_epochs * len(inputs), first.verbose) as progress:
         parameters, history, timing = get_device(first.device).train(

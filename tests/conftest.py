@@ -7,6 +7,11 @@ import tempfile
 
 os.environ["MPLBACKEND"] = "Agg"  # before anything imports matplotlib
 
+# GeNN is where GENN_PATH says, or in the home folder, or its programs are not run.
+_HOME_GENN = os.path.expanduser("~/genn")
+if not os.environ.get("GENN_PATH") and os.path.isdir(_HOME_GENN):
+    os.environ["GENN_PATH"] = _HOME_GENN
+
 import pytest  # noqa: E402
 from hypothesis import settings  # noqa: E402
 

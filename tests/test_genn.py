@@ -1,0 +1,257 @@
+"""GeNN: code generation wherever brian2genn is, compiling and running where GeNN is."""
+
+import os
+import subprocess
+
+import numpy as np
+import pytest
+from brian2 import Network, SpikeMonitor, StateMonitor, defaultclock, ms, prefs, set_device
+
+import glmbrian as glm
+from glmbrian import genn_environment
+from glmbrian.devices import genn
+from glmbrian.genn_environment import GeNNNotFound, check_environment, check_packages
+
+try:
+    check_packages()
+    why_no_code = ""
+except GeNNNotFound as error:
+    why_no_code = str(error)
+
+try:
+    check_environment(gpu=False)
+    why_no_run = ""
+except GeNNNotFound as error:
+    why_no_run = f"GeNN programs are not run: {error}"
+
+needs_brian2genn = pytest.mark.skipif(bool(why_no_code), reason=why_no_code)
+needs_genn = [
+    pytest.mark.skipif(bool(why_no_run), reason=why_no_run),
+    pytest.mark.compiled,
+    pytest.mark.long,
+]
+RULES = ["first-to-spike", "rate"]
+
+
+@pytest.fixture(autouse=True)
+def numpy_target():
+    prefs.codegen.target = "numpy"
+
+
+def classifier(rule, device, **settings):
+    common = dict(n_steps=5, n_basis=3, n_epochs=1, random_state=4, gpu=False, verbose=False)
+    return glm.GLMClassifier(rule, device=device, **{**common, **settings})
+
+
+def write_project(folder, rule, gpu, n_replicas=1, activation="sigmoid"):
+    """Generate the GeNN project of a small network, which needs no GeNN."""
+    from dataclasses import replace
+
+    X, y = np.zeros((4, 6), dtype=np.uint8), [0, 1, 0, 1]
+    prepared = classifier(rule, "genn", activation=activation)._prepare(X, y)
+    network = replace(prepared[0], n_replicas=n_replicas, gpu=gpu)
+    genn.generate_project(network, folder)
+    return (folder / "magicnetwork_model.cpp").read_text(), (folder / "engine.cpp").read_text()
+
+
+# ------------------------------------------------------------------ code generation
+
+
+@needs_brian2genn
+@pytest.mark.parametrize("rule", RULES)
+def test_generated_kernels(rule, tmp_path):
+    model, engine = write_project(tmp_path, rule, gpu=False)
+    # inputs draw their spikes, and each spike learns and passes its weight on
+    assert "glm_draw16($(key_low), $(key_high), $(presentation), $(step), $(i))" in model
+    for k in range(3):
+        assert f"gradient_{k}" in model and f"glm_synapses_{k}WEIGHTUPDATE" in model
+    assert ("feedback_weight_0" in model) == (rule == "rate")
+    # the host has its turn once a phase, and never between
+    assert "i % 5 == 0" in engine and "i % 1 == 0" not in engine
+    header = (tmp_path / "glmbrian_model.hpp").read_text()
+    assert "constexpr int N_STEPS = 5;" in header
+    assert "genn-buildmodel.sh -c" in (tmp_path / "Makefile").read_text()
+
+
+@needs_brian2genn
+def test_generated_for_a_gpu_and_for_replicas(tmp_path):
+    model, _ = write_project(tmp_path, "first-to-spike", gpu=True, n_replicas=7)
+    assert "genn-buildmodel.sh -i" in (tmp_path / "Makefile").read_text()
+    assert 'addNeuronPopulation<glm_outputsNEURON>("glm_outputs", 14,' in model
+    assert "constexpr int N_REPLICAS = 7;" in (tmp_path / "glmbrian_model.hpp").read_text()
+
+
+@needs_brian2genn
+@pytest.mark.parametrize("activation, text", [("probit", "normal_cdf"), ("cloglog", "exp")])
+def test_generated_activations(activation, text, tmp_path):
+    model, _ = write_project(tmp_path, "rate", gpu=False, activation=activation)
+    assert text in model
+
+
+@needs_brian2genn
+def test_generating_changes_nothing_for_the_user(tmp_path):
+    import brian2genn  # noqa: F401  (which registers preferences)
+
+    names = [
+        "core.network.default_schedule",
+        "codegen.loop_invariant_optimisations",
+        "codegen.cpp.headers",
+        "devices.genn.connectivity",
+    ]
+    before = [prefs[name] for name in names]
+    write_project(tmp_path, "rate", gpu=False)
+    assert [prefs[name] for name in names] == before
+
+
+@needs_brian2genn
+def test_synapses_by_hand_are_one_object_a_function():
+    set_device("genn", build_on_run=False)
+    defaultclock.dt = 1 * ms
+    neurons = glm.GLMNeurons(2, glm.IndicatorBasis(3))
+    synapses = glm.GLMSynapses(neurons, neurons)
+    assert len([part for part in synapses.contained_objects if hasattr(part, "w_1")]) == 1
+    synapses.w = 2.0
+    assert synapses.w.shape == (2, 2, 3) and (synapses.w == 2).all()
+    with pytest.raises(NotImplementedError, match="GeNN cannot end a run at a spike"):
+        glm.FirstSpikeStop(neurons)
+
+
+# ------------------------------------------------------------------ errors
+
+
+def test_missing_parts_are_named(monkeypatch, tmp_path):
+    found = {"brian2genn": "1.7.0", "brian2": "2.5.4"}
+    monkeypatch.setattr(genn_environment, "version", lambda name: found[name])
+    monkeypatch.setattr(genn_environment, "find_genn", lambda: None)
+    monkeypatch.setattr(genn_environment, "find_cuda", lambda: None)
+    with pytest.raises(GeNNNotFound, match="set the environment variable GENN_PATH"):
+        check_environment(gpu=False)
+    monkeypatch.setattr(genn_environment, "find_genn", lambda: str(tmp_path))
+    with pytest.raises(GeNNNotFound, match="is not the folder of GeNN"):
+        check_environment(gpu=False)
+    (tmp_path / "version.txt").write_text("5.1.0\n")
+    with pytest.raises(GeNNNotFound, match="needs GeNN 4, and .* is GeNN 5.1.0"):
+        check_environment(gpu=False)
+    (tmp_path / "version.txt").write_text("4.9.0\n")
+    check_environment(gpu=False)
+    with pytest.raises(GeNNNotFound, match="CUDA_PATH .*--no-gpu"):
+        check_environment(gpu=True)
+    found["brian2"] = "2.9.0"
+    with pytest.raises(GeNNNotFound, match="needs Brian 2 before 2.6, and 2.9.0 is installed"):
+        check_environment(gpu=False)
+
+    def missing(name):
+        raise genn_environment.PackageNotFoundError(name)
+
+    monkeypatch.setattr(genn_environment, "version", missing)
+    with pytest.raises(GeNNNotFound, match="needs brian2genn, .*make genn-env"):
+        check_environment(gpu=False)
+
+
+@pytest.mark.parametrize(
+    "settings, X, message",
+    [
+        (dict(batch_size=2), np.zeros((2, 4)), "batch_size must be 1 on device='genn'"),
+        ({}, np.zeros((2, 5, 4)), "X must hold intensities .* on device='genn'"),
+        (dict(gpu="yes"), np.zeros((2, 4)), "gpu must be None, True or False"),
+    ],
+)
+def test_what_genn_cannot_do(settings, X, message):
+    with pytest.raises(ValueError, match=message):
+        classifier("rate", "genn", **settings).fit(X, [0, 1])
+
+
+# ------------------------------------------------------------------ compiling and running
+
+
+class TestRun:
+    pytestmark = needs_genn
+
+    @pytest.mark.parametrize("rule", RULES)
+    @pytest.mark.parametrize("classes", [(5, 7), "all"])
+    def test_parameters_are_those_of_cpp_standalone(self, rule, classes):
+        digits = glm.datasets.load_mnist(classes, 100 if classes == (5, 7) else 20, 20)
+        fitted = []
+        for device in ("cpp_standalone", "genn"):
+            one = classifier(rule, device, n_steps=8, n_basis=8)
+            fitted.append(one.fit(digits.X_train, digits.y_train))
+            assert one.timing_["presentations"] == 200
+        for name in ("weights_", "feedback_", "bias_", "history_"):
+            first, second = (getattr(one, name) for one in fitted)
+            np.testing.assert_allclose(first, second, rtol=0, atol=1e-9, err_msg=name)
+        expected = fitted[0].evaluate(digits.X_test, digits.y_test)
+        assert fitted[1].evaluate(digits.X_test, digits.y_test) == pytest.approx(expected)
+        np.testing.assert_array_equal(*(one.predict(digits.X_test) for one in fitted))
+
+    def test_replicas_are_their_own_runs(self):
+        digits = glm.datasets.load_mnist((5, 7), 20, 0)
+        weights = np.ones((3, 40))
+        weights[2, ::3] = 0
+
+        def members(device):
+            return [
+                classifier("rate", device, learning_rate=rate, start_state=state, target_period=3)
+                for rate, state in ((0.01, None), (0.05, 1), (0.02, 2))
+            ]
+
+        together = glm.fit_ensemble(members("genn"), digits.X_train, digits.y_train, weights)
+        for replica, alone, weight in zip(together, members("cpp_standalone"), weights):
+            alone.fit(digits.X_train, digits.y_train, sample_weight=weight)
+            np.testing.assert_allclose(replica.weights_, alone.weights_, rtol=0, atol=1e-9)
+            np.testing.assert_allclose(replica.feedback_, alone.feedback_, rtol=0, atol=1e-9)
+
+    def test_exported_project(self, tmp_path):
+        digits = glm.datasets.load_mnist((5, 7), 20, 20)
+        one = classifier("first-to-spike", "genn")
+        folder = tmp_path / "project"
+        one.export(digits.X_train, digits.y_train, folder)
+        environment = {**os.environ, "GENN_PATH": genn_environment.find_genn()}
+        subprocess.run(
+            ["make", "run"], cwd=folder, check=True, capture_output=True, env=environment
+        )
+        exported = glm.GLMClassifier.load(folder)
+        exported.device = one.device = "cpp_standalone"
+        one.fit(digits.X_train, digits.y_train)
+        np.testing.assert_allclose(exported.weights_, one.weights_, rtol=0, atol=1e-9)
+        assert exported.evaluate(digits.X_test, digits.y_test) == pytest.approx(
+            one.evaluate(digits.X_test, digits.y_test)
+        )
+
+    def test_a_network_by_hand(self, tmp_path):
+        on_numpy = network_by_hand()
+        import brian2genn  # noqa: F401  (which registers preferences)
+
+        prefs.devices.genn.connectivity = "SPARSE"
+        prefs.devices.genn.path = genn_environment.find_genn()
+        set_device("genn", use_GPU=False, directory=str(tmp_path), with_output=False)
+        for first, second in zip(on_numpy, network_by_hand()):
+            np.testing.assert_allclose(first, second, rtol=0, atol=1e-9)
+
+
+def network_by_hand():
+    """Return input spikes, output spikes and potentials of a recurrent network."""
+    defaultclock.dt = 1 * ms
+    random = np.random.default_rng(0)
+    images = random.integers(0, 256, (3, 30)).astype(np.uint8)
+    encoder = glm.RateEncoder(images, n_steps=10, random_state=1)
+    basis = glm.RaisedCosineBasis(3, 5)
+    neurons = glm.GLMNeurons(
+        4, {"stimulus": basis, "coupling": basis}, feedback=basis, random_state=2, activation="probit"
+    )
+    neurons.bias = -1
+    neurons.feedback_weights = [-2, -1, 0]
+    forward = glm.GLMSynapses(encoder, neurons)
+    forward.w = random.normal(scale=0.2, size=(30, 4, 3))
+    lateral = glm.GLMSynapses(neurons, neurons, "coupling", "i != j")
+    lateral.w = -0.3
+    inputs, outputs = SpikeMonitor(encoder), SpikeMonitor(neurons)
+    potential = StateMonitor(neurons, "u", record=True, when="end")
+    network = Network(encoder, neurons, forward, lateral, inputs, outputs, potential)
+    network.run(30 * ms, namespace={})
+    trains = []
+    for monitor, size in ((inputs, 30), (outputs, 4)):
+        train = np.zeros((30, size))
+        train[np.round(monitor.t / ms).astype(int), np.asarray(monitor.i)] = 1
+        assert 0 < train.mean() < 1
+        trains.append(train)
+    return (*trains, np.array(potential.u[:]))
