@@ -6,7 +6,7 @@ kernel beta = B v, where the columns of A and B are fixed functions of the lag.
 
 import numpy as np
 
-from .validation import finite_array, integer, real
+from .validation import check_shape, finite_array, integer, real
 
 
 class Basis:
@@ -191,7 +191,8 @@ class ExponentialBasis(Basis):
     """
 
     def __init__(self, tau, window, tau_rise=None):
-        tau = finite_array(np.atleast_1d(tau), "tau", ("n_basis",))
+        tau = np.atleast_1d(finite_array(tau, "tau"))
+        check_shape(tau, "tau", ("n_basis",))
         if tau.size == 0 or np.any(tau <= 0):
             raise ValueError(f"tau must be above 0 (in steps), got {tau}")
         lags = np.arange(1, integer(window, "window") + 1)[:, np.newaxis]

@@ -157,10 +157,16 @@ def genn_preferences(path, header):
 
 def compiler_setting():
     """Return the C++ compiler preferences, on which a compiled program depends."""
-    return {
-        "compiler": prefs.codegen.cpp.compiler,
-        "flags": prefs.codegen.cpp.extra_compile_args,
-        "flags_gcc": prefs.codegen.cpp.extra_compile_args_gcc,
-        "defines": prefs.codegen.cpp.define_macros,
-        "link": prefs.codegen.cpp.extra_link_args,
-    }
+    names = (
+        "compiler",
+        "extra_compile_args",
+        "extra_compile_args_gcc",
+        "define_macros",
+        "headers",
+        "include_dirs",
+        "libraries",
+        "library_dirs",
+        "extra_link_args",
+    )
+    chosen = {name: prefs[f"codegen.cpp.{name}"] for name in names}
+    return {**chosen, "openmp_threads": prefs["devices.cpp_standalone.openmp_threads"]}

@@ -88,7 +88,8 @@ class RateEncoder(NeuronGroup):
         one stays.  Needed if there are several images.
     random_state : None, int, RandomState or Generator
         Fixes the spikes drawn, on every device and target alike.  ``None`` takes
-        a state from NumPy's global generator, which `brian2.seed` sets.
+        a state from NumPy's global generator, which `brian2.seed` sets on the
+        runtime device.
     dt, clock, order, name
         As for `brian2.NeuronGroup`.
 

@@ -266,6 +266,11 @@ def _checked_inputs(spikes, basis, weights, bias):
 
 def _checked_feedback(feedback_basis, feedback, n_outputs):
     feedback_basis = finite_array(feedback_basis, "feedback_basis", ("window_fb", "K_fb"))
+    if 0 in feedback_basis.shape:
+        raise ValueError(
+            "feedback_basis must have at least one lag and one function, got "
+            f"{feedback_basis.shape}"
+        )
     return feedback_basis, finite_array(
         feedback, "feedback", (n_outputs, feedback_basis.shape[1])
     )

@@ -49,7 +49,8 @@ class GLMNeurons(NeuronGroup):
         The function g.
     random_state : None, int, RandomState or Generator
         Fixes the spikes drawn, on every device and target alike.  ``None`` takes
-        a state from NumPy's global generator, which `brian2.seed` sets.
+        a state from NumPy's global generator, which `brian2.seed` sets on the
+        runtime device.
     dt, clock, order, name
         As for `brian2.NeuronGroup`; one step of the model is one `dt`.
 

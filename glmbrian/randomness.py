@@ -83,8 +83,8 @@ def derive_keys(random_state, *purposes):
     Parameters
     ----------
     random_state : None, int, numpy.random.RandomState or numpy.random.Generator
-        ``None`` draws from NumPy's global generator, so that `brian2.seed`
-        fixes it as well.
+        ``None`` draws from NumPy's global generator, which `brian2.seed` sets on
+        the runtime device.
     *purposes : int
         Names of the streams: the same purpose gives the same key.
 

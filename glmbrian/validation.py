@@ -63,6 +63,9 @@ def finite_array(value, name, shape=None, dtype=float):
     `shape` is a tuple whose entries are sizes, or names of free sizes for the
     error message; ``None`` takes any shape.
     """
+    # Brian's units would be lost without a word.
+    if getattr(value, "is_dimensionless", True) is not True:
+        raise TypeError(f"{name} must be plain numbers, without a unit, got {value!r}")
     try:
         array = np.asarray(value)
         if array.dtype.kind not in "buifO":

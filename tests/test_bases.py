@@ -201,3 +201,10 @@ def test_bad_argument_is_named(make, name, value):
     }.get(make, {})
     with pytest.raises((ValueError, TypeError), match=rf"^{name}\b"):
         make(**{**good, name: value})
+
+
+def test_units_are_not_lost_without_a_word():
+    from brian2 import ms
+
+    with pytest.raises(TypeError, match="tau must be plain numbers, without a unit"):
+        ExponentialBasis(2 * ms, 3)

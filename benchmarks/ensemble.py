@@ -1,0 +1,58 @@
+"""Run time of an ensemble of replicas over the summed run time of separate fits.
+
+    python benchmarks/ensemble.py [--replicas 10] [--rounds 5]
+
+C++ standalone, T = K = 8, the package's settings; builds are left out.  Separate fits
+and ensembles take turns, and medians are printed.
+"""
+
+import argparse
+import statistics
+
+import numpy as np
+
+import glmbrian as glm
+
+N_EPOCHS = {(5, 7): 5, "all": 1}
+
+
+def classifiers(n_replicas, n_epochs):
+    return [
+        glm.GLMClassifier(n_epochs=n_epochs, random_state=0, start_state=state, verbose=False)
+        for state in range(n_replicas)
+    ]
+
+
+def measure(classes, n_replicas, n_rounds):
+    data = glm.datasets.load_mnist(classes)
+    ratios, worst = [], 0.0
+    for _ in range(n_rounds):
+        alone = classifiers(n_replicas, N_EPOCHS[classes])
+        separate = sum(
+            one.fit(data.X_train, data.y_train).timing_["run_seconds"] for one in alone
+        )
+        together = glm.fit_ensemble(
+            classifiers(n_replicas, N_EPOCHS[classes]), data.X_train, data.y_train
+        )
+        ratios.append(together[0].timing_["run_seconds"] / separate)
+        for one, replica in zip(alone, together):
+            worst = max(worst, float(np.abs(one.weights_ - replica.weights_).max()))
+    print(
+        f"classes {classes}: {n_replicas} replicas take {statistics.median(ratios):.2f} of the "
+        f"summed time ({min(ratios):.2f} to {max(ratios):.2f}), largest difference of a weight "
+        f"{worst:.1e}",
+        flush=True,
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--replicas", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    for classes in N_EPOCHS:
+        measure(classes, options.replicas, options.rounds)
+
+
+if __name__ == "__main__":
+    main()
