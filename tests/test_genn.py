@@ -153,6 +153,7 @@ def test_missing_parts_are_named(monkeypatch, tmp_path):
     [
         (dict(batch_size=2), np.zeros((2, 4)), "batch_size must be 1 on device='genn'"),
         ({}, np.zeros((2, 5, 4)), "X must hold intensities .* on device='genn'"),
+        (dict(n_epochs=10**9), np.zeros((2, 4)), "n_epochs must be smaller on device='genn'"),
         (dict(gpu="yes"), np.zeros((2, 4)), "gpu must be None, True or False"),
     ],
 )

@@ -29,6 +29,8 @@ __all__ = ["check", "export", "read_exported", "test", "train"]
 
 _HEADER = "exchange.hpp"
 
+_MOST_STEPS = 2**31 - 1
+
 
 def check(network, training=None, inputs=None):
     """Raise if GeNN cannot do this, before anything is generated."""
@@ -42,6 +44,13 @@ def check(network, training=None, inputs=None):
             "X must hold intensities of the shape (n, n_inputs) on device='genn', which draws "
             "spikes itself; use device='cpp_standalone' for ready-made spike trains"
         )
+    if training is not None:
+        n_steps = 2 * training.n_epochs * len(inputs) * network.n_steps
+        if n_steps > _MOST_STEPS:
+            raise ValueError(
+                f"n_epochs must be smaller on device='genn': {n_steps} time steps are more than "
+                f"the {_MOST_STEPS} that Brian2GeNN counts"
+            )
     check_environment(use_gpu(network))
 
 
