@@ -4,6 +4,7 @@ Each function says why; `tests/test_brian_internals.py` checks each of them on t
 Brian version at hand.
 """
 
+import logging
 from contextlib import contextmanager
 
 import brian2
@@ -12,6 +13,7 @@ from brian2 import prefs
 from brian2.core.spikesource import SpikeSource
 from brian2.devices.cpp_standalone.device import CPPStandaloneDevice
 from brian2.devices.device import all_devices, get_device, reset_device, set_device
+from brian2.utils.logger import catch_logs
 
 _BRIAN_VERSION = tuple(int(part) for part in brian2.__version__.split(".")[:2])
 
@@ -149,7 +151,9 @@ def genn_preferences(path, header):
     try:
         for name, value in chosen.items():
             prefs[name] = value
-        yield
+        # It would tell the user to set back what is set back here.
+        with catch_logs(log_level=logging.INFO):
+            yield
     finally:
         for name, value in before.items():
             prefs[name] = value
