@@ -5,10 +5,9 @@ from dataclasses import asdict, replace
 import numpy as np
 
 from .devices import get_device
-from .estimator import GLMClassifier
+from .estimator import GLMClassifier, check_weights
 from .model import Parameters
 from .progress import Progress
-from .validation import finite_array
 
 #: Parameters in which the members of an ensemble may differ.
 OWN_PARAMETERS = ("learning_rate", "start_state", "verbose")
@@ -63,12 +62,7 @@ def fit_ensemble(classifiers, X, y, sample_weight=None):
         classifier._check_parameters()
         classifier._keys = list(first._keys)
         starts.append(classifier._start(network))
-    if sample_weight is not None:
-        sample_weight = finite_array(sample_weight, "sample_weight", (n_replicas, len(inputs)))
-        if np.any(sample_weight < 0):
-            raise ValueError("sample_weight must be at least 0")
-        if not sample_weight.any(axis=1).all():
-            raise ValueError("sample_weight must be above 0 for at least one presentation a row")
+    sample_weight = check_weights(sample_weight, (n_replicas, len(inputs)))
     rates = np.array([classifier.learning_rate for classifier in classifiers], dtype=float)
     with Progress("training", training.n_epochs * len(inputs), first.verbose) as progress:
         parameters, history, timing = get_device(first.device).train(

@@ -268,6 +268,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             self.random_state, _TRAIN_INPUTS, _ORDER, _START, _TEST_INPUTS, _TEST_OUTPUTS, _CHOICES
         )
         network = self._network(n_inputs, len(classes), basis)
+        weights = check_weights(sample_weight, (len(inputs),))
         training = Training(
             decoding=self.decoding,
             learning_rates=np.array([self.learning_rate], dtype=float),
@@ -276,7 +277,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             target_period=int(self.target_period),
             input_key=self._keys[0],
             order_key=self._keys[1],
-            sample_weights=_check_weights(sample_weight, len(inputs)),
+            sample_weights=None if weights is None else weights[np.newaxis],
         )
         return network, training, inputs, labels, classes, self._start(network)
 
@@ -434,10 +435,10 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         """Test on `X`; return the accuracy and the outcome."""
         network, inputs = self._checked_test(X)
         y = self._check_known(y, len(inputs))
-        weights = _check_weights(sample_weight, len(inputs))
+        weights = check_weights(sample_weight, (len(inputs),))
         outcome = self._test(network, inputs)
         right = self._decide(outcome) == y
-        return float(np.average(right, weights=None if weights is None else weights[0])), outcome
+        return float(np.average(right, weights=weights)), outcome
 
     def _check_known(self, y, n):
         """Return `y` as an array of labels that can be decided for."""
@@ -697,16 +698,16 @@ def _check_labels(y, n):
     return classes, labels
 
 
-def _check_weights(sample_weight, n):
-    """Return the weights with an axis for replicas, shape (1, n), or None."""
+def check_weights(sample_weight, shape):
+    """Return checked weights of presentations, the last axis of `shape`, or None."""
     if sample_weight is None:
         return None
-    sample_weight = finite_array(sample_weight, "sample_weight", (n,))
+    sample_weight = finite_array(sample_weight, "sample_weight", shape)
     if np.any(sample_weight < 0):
         raise ValueError("sample_weight must be at least 0")
-    if not np.any(sample_weight):
+    if not np.all(np.any(sample_weight, axis=-1)):
         raise ValueError("sample_weight must be above 0 for at least one presentation")
-    return sample_weight[np.newaxis]
+    return sample_weight
 
 
 def _umask():
