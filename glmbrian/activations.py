@@ -73,14 +73,11 @@ SIGMOID = Activation(
     log_spike_slope=lambda u: np.exp(_log_logistic(-u)),
     log_silence_slope=lambda u: -np.exp(_log_logistic(u)),
     cpp="""
-    static double softplus(double x)
-    {
-        return (x > 0.0 ? x : 0.0) + std::log1p(std::exp(-std::fabs(x)));
-    }
-    static double log_spike(double u) { return -softplus(-u); }
-    static double log_silence(double u) { return -softplus(u); }
-    static double log_spike_slope(double u) { return 1.0 / (1.0 + std::exp(u)); }
-    static double log_silence_slope(double u) { return -1.0 / (1.0 + std::exp(-u)); }
+    static double tail(double u) { return std::exp(-std::fabs(u)); }
+    static double log_spike(double u) { return std::fmin(u, 0.0) - std::log1p(tail(u)); }
+    static double log_silence(double u) { return std::fmin(-u, 0.0) - std::log1p(tail(u)); }
+    static double log_spike_slope(double u) { return (u > 0.0 ? tail(u) : 1.0) / (1.0 + tail(u)); }
+    static double log_silence_slope(double u) { return -(u > 0.0 ? 1.0 : tail(u)) / (1.0 + tail(u)); }
 """,
 )
 

@@ -5,7 +5,7 @@ from brian2.core.magic import stop
 
 from .brian_internals import (
     CPP_PROGRAM_CAN_STOP,
-    cpp_stop_run,
+    CPP_STOP_RUN,
     on_genn,
     require_spikes,
     spike_array,
@@ -101,14 +101,13 @@ cdef int {name}(int n):
             )
         device = get_device()
         spikes = device.get_array_name(spike_array(owner))
-        timestep = device.get_array_name(owner.clock.variables["timestep"])
         return f"""
 static inline int {name}(int n)
 {{
     for (int index = 0; index < brian::{spikes}[n]; index++)
     {{
         const int neuron = brian::{spikes}[index];
-        if (neuron >= {first} && neuron < {last}) {{ {cpp_stop_run(timestep)} }}
+        if (neuron >= {first} && neuron < {last}) {{ {CPP_STOP_RUN} }}
     }}
     return 0;
 }}

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from brian2 import Network, NetworkOperation, NeuronGroup, get_device, ms, prefs, set_device
+from brian2 import Clock, Network, NetworkOperation, NeuronGroup, get_device, ms, prefs, set_device
 from brian2.devices.cpp_standalone.device import CPPStandaloneDevice
 
 from glmbrian import brian_internals
@@ -37,3 +37,17 @@ def test_compiler_setting_follows_the_preferences():
     before = brian_internals.compiler_setting()
     prefs.codegen.cpp.extra_compile_args_gcc = ["-O1"]
     assert brian_internals.compiler_setting() != before
+
+
+@pytest.mark.compiled
+def test_program_runs_until_a_condition_holds(tmp_path):
+    with brian_internals.private_standalone_device() as device:
+        clock = Clock(dt=1 * ms, name="some_clock")
+        group = NeuronGroup(1, "steps : integer", clock=clock)
+        group.run_regularly("steps += 1", clock=clock)
+        network = Network(group)
+        network.run(0 * ms)
+        steps = device.get_array_name(group.variables["steps"])
+        device.insert_code("main", brian_internals.cpp_run_until(f"{steps}[0] == 7", network, clock))
+        device.build(directory=str(tmp_path), with_output=False)
+        assert list(group.steps) == [7]

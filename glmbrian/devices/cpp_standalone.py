@@ -11,26 +11,20 @@ import signal
 import subprocess
 from pathlib import Path
 
-import numpy as np
 from brian2 import Clock, Function, NeuronGroup, ms, prefs
 from brian2 import Network as BrianNetwork
 
-from ..brian_internals import SCHEDULE, cpp_stop_run, private_standalone_device, spike_array
-from ..encoding import RateEncoder
+from ..brian_internals import SCHEDULE, cpp_run_until, private_standalone_device, spike_array
 from ..neurons import GLMNeurons, channel_names
 from .program import Program, pointer, pointers, read_exported, write_headers, write_training
 
 __all__ = ["CompilerNotFound", "export", "find_compiler", "read_exported", "test", "train"]
 
-#: Steps of the one run in the program, which stops itself before.
-_ENDLESS = 10**12
-
-_HEADER = "presentations.hpp"
+_HEADERS = ("presentations.hpp", "rows.hpp")
 
 #: The operations of native/presentations.hpp and the slots in which they are called.
 _OPERATIONS = {
     "begin_step": "start",
-    "emit": "thresholds",
     "propagate": "synapses",
     "end_step": "end",
 }
@@ -116,12 +110,6 @@ def _generate(network, folder):
     folder = Path(folder)
     with private_standalone_device() as device:
         clock = Clock(dt=1 * ms, name="glm_clock")
-        encoder = RateEncoder(
-            np.zeros(network.n_inputs, dtype=np.uint8), clock=clock, name="glm_inputs", random_state=0
-        )
-        # The program draws the spikes of a presentation faster than the generated
-        # threshold, which asks every input in every step.
-        encoder.thresholder["spike"].active = False
         neurons = GLMNeurons(
             network.n_outputs,
             network.basis,
@@ -137,11 +125,14 @@ def _generate(network, folder):
             presentations.run_regularly(
                 f"done = {operation}(done)", when=when, order=1, clock=clock, name=operation
             )
-        brian = BrianNetwork(encoder, neurons, presentations)
+        brian = BrianNetwork(neurons, presentations)
         brian.schedule = SCHEDULE
-        brian.run(_ENDLESS * clock.dt, namespace={})
-        lines = _brian_arrays(network, encoder, neurons, clock, device.get_array_name)
-        write_headers(network, folder, _HEADER, lines)
+        # A run of no steps, since only the program knows how many there will be.
+        brian.run(0 * ms, namespace={})
+        done = device.get_array_name(presentations.variables["done"])
+        device.insert_code("main", cpp_run_until(f"{done}[0]", brian, clock))
+        lines = _brian_arrays(network, neurons, clock, device.get_array_name)
+        write_headers(network, folder, _HEADERS, lines)
         device.build(directory=str(folder), compile=False, run=False, with_output=False)
 
 
@@ -156,13 +147,13 @@ def _operation(name):
     )
     function.implementations.add_implementation(
         "cpp",
-        f"static inline int {name}(int done) {{ glmbrian::presentations().{name}(); return 1; }}",
-        compiler_kwds={"headers": [f'"{_HEADER}"']},
+        f"static inline int {name}(int done) {{ return glmbrian::presentations().{name}(); }}",
+        compiler_kwds={"headers": [f'"{_HEADERS[0]}"']},
     )
     return function
 
 
-def _brian_arrays(network, encoder, neurons, clock, array_name):
+def _brian_arrays(network, neurons, clock, array_name):
     """Return the C++ functions that tell where Brian keeps its variables."""
     variables = neurons.variables
     timestep = array_name(clock.variables["timestep"])
@@ -170,7 +161,6 @@ def _brian_arrays(network, encoder, neurons, clock, array_name):
     channels = channel_names("stimulus", network.basis)
     feedback_weights = [f"feedback_weight_{k}" for k in range(n_feedback)]
     return [
-        pointer("input_spikes", array_name(spike_array(encoder)), "int32_t"),
         pointer("output_spikes", array_name(spike_array(neurons)), "int32_t"),
         pointer("potential", array_name(variables["u"]), "double"),
         pointer("bias", array_name(variables["bias"]), "double"),
@@ -188,14 +178,13 @@ def _brian_arrays(network, encoder, neurons, clock, array_name):
         ),
         "}",
         f"inline int64_t timestep() {{ return brian::{timestep}[0]; }}",
-        f"inline void stop_run() {{ {cpp_stop_run(timestep)} }}",
     ]
 
 
 _PROGRAM = Program(
     build=_build,
     command=_command,
-    sources=("devices/cpp_standalone.py", f"native/{_HEADER}", "encoding.py", "neurons.py"),
+    sources=("devices/cpp_standalone.py", *(f"native/{header}" for header in _HEADERS), "neurons.py"),
     setting=lambda network: find_compiler(),
 )
 train, test = _PROGRAM.train, _PROGRAM.test

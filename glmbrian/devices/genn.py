@@ -154,7 +154,7 @@ def _generate(network, folder, compile_program):
             "main", f"if (!brian::{first_weights}.empty()) glmbrian::exchange().load();"
         )
         device.insert_code("before_end", "glmbrian::exchange().finish();")
-        write_headers(network, folder, _HEADER, _brian_arrays(network, outputs, synapses, device))
+        write_headers(network, folder, (_HEADER,), _brian_arrays(network, outputs, synapses, device))
         # How long it runs is told when the program is started.
         BrianNetwork(inputs, outputs, synapses).run(defaultclock.dt, namespace={})
 

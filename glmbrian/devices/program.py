@@ -263,7 +263,7 @@ def constants(network):
     }
 
 
-def write_headers(network, folder, own_header, lines):
+def write_headers(network, folder, own_headers, lines):
     """Write the headers of a program, among them glmbrian_model.hpp.
 
     The latter holds the `constants`, the activation and the `lines`, which tell
@@ -285,7 +285,7 @@ def write_headers(network, folder, own_header, lines):
     text.append(f"struct Activation {{{network.activation.cpp}}};")
     text += [*lines, "", "}  // namespace glmbrian_model", ""]
     (folder / "glmbrian_model.hpp").write_text("\n".join(text))
-    for header in (own_header, *HEADERS):
+    for header in (*own_headers, *HEADERS):
         source = resources.files("glmbrian").joinpath("native", header)
         (folder / header).write_text(source.read_text())
 

@@ -103,9 +103,10 @@ private:
                 n_steps = std::min(n_steps, first_spike()[i] + 1);
         for (int i = 0; i < N_CLASSES; i++)
             counts[i] = schedule_.job.early_stop ? first_spike()[i] == n_steps - 1 : spike_count()[i];
-        int64_t n_input_spikes = 0;
-        for (int t = 0; t < n_steps; t++) n_input_spikes += encoder_.draw(t).count;
-        schedule_.report(n_steps, n_input_spikes, counts, u_[0]);
+        encoder_.draw(0, n_steps);
+        int32_t input_counts[N_STEPS];
+        for (int t = 0; t < n_steps; t++) input_counts[t] = encoder_.spikes.count(t);
+        schedule_.report(n_steps, input_counts, counts, u_[0]);
     }
 
     void save()

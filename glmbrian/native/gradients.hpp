@@ -29,20 +29,23 @@ inline double first_to_spike_gradient(const Trace& u, int label, Trace& grad)
         const double log_rest = Activation::log_silence(u[t][label]);
         const double log_s = log_mixture(log_g, log_rest, log_win, loss_now);
         loss[t] = loss_now;
+        grad[t][label] = Activation::log_spike_slope(u[t][label]);
         stop[t] = log_g - log_s;
         go_on[t] = log_rest + log_win - log_s;
         log_win = log_s;
-        for (int i = 0; i < N_CLASSES; i++)
-            if (i != label) log_win += Activation::log_silence(u[t][i]);
+        for (int i = 0; i < N_CLASSES; i++) {
+            if (i == label) continue;
+            // Next to each other, since they share the costly part of their work.
+            log_win += Activation::log_silence(u[t][i]);
+            grad[t][i] = Activation::log_silence_slope(u[t][i]);
+        }
         loss_now = -std::expm1(log_win);
     }
     double log_h = 0.0;
     for (int t = 0; t < N_STEPS; t++) {
         const double h = std::exp(log_h);
-        for (int i = 0; i < N_CLASSES; i++)
-            grad[t][i] = i == label
-                ? h * std::exp(stop[t]) * loss[t] * Activation::log_spike_slope(u[t][i])
-                : h * Activation::log_silence_slope(u[t][i]);
+        for (int i = 0; i < N_CLASSES; i++) grad[t][i] *= h;
+        grad[t][label] *= std::exp(stop[t]) * loss[t];
         log_h += go_on[t];
     }
     return log_win;
@@ -67,12 +70,13 @@ double rate_gradient(const Trace& u, Desired desired, Trace& grad)
 template <int K, int W>
 void correlate(const Trace& grad, const double (&basis)[W][K], int t, double scale, double* row)
 {
-    std::fill_n(row, N_CLASSES * K, 0.0);
-    for (int lag = 1; lag <= W && t + lag < N_STEPS; lag++)
-        for (int i = 0; i < N_CLASSES; i++) {
-            const double error = scale * grad[t + lag][i];
-            for (int k = 0; k < K; k++) row[i * K + k] += error * basis[lag - 1][k];
-        }
+    const int n_lags = std::min(W, N_STEPS - 1 - t);
+    for (int i = 0; i < N_CLASSES; i++) {
+        double sum[K] = {0.0};
+        for (int lag = 1; lag <= n_lags; lag++)
+            for (int k = 0; k < K; k++) sum[k] += grad[t + lag][i] * basis[lag - 1][k];
+        for (int k = 0; k < K; k++) row[i * K + k] = scale * sum[k];
+    }
 }
 
 }  // namespace glmbrian

@@ -2,68 +2,62 @@
 // Brian 2 model when a classifier is trained or tested as a compiled program.
 //
 // Brian's generated code filters, thresholds and resets the neurons.  The operations
-// here are called from it, at four points of each time step:
+// here are called from it, at three points of each time step:
 //
-//   begin_step   (slot start)       begins the next presentation if the last is over
-//   emit         (slot thresholds)  makes the inputs spike
-//   propagate    (slot synapses)    adds the weights of spiking inputs to the neurons
-//   end_step     (slot end)         records, decides, and applies the gradient update
+//   begin_step   (slot start)     begins the next presentation if the last is over
+//   propagate    (slot synapses)  adds the weights of spiking inputs to the neurons
+//   end_step     (slot end)       records, decides, and applies the gradient update
+//
+// Each returns whether all is done.
 //
 // glmbrian/devices/runtime.py is the plain twin of this file: it does the same with
 // NumPy, GLMSynapses and RateEncoder, and the tests hold the two to each other.
 #pragma once
 
-#include "encoder.hpp"
+#include "rows.hpp"
 #include "schedule.hpp"
 
 namespace glmbrian {
 
 class Presentations {
 public:
-    Presentations() : encoder_(schedule_.job), weights_((size_t)N_INPUTS * ROW)
+    Presentations()
+        : encoder_(schedule_.job), weights_(N_INPUTS),
+          gradient_(schedule_.job.batch_size > 1 ? N_INPUTS : 0), arrived_(N_STEPS), change_(N_STEPS)
     {
         const Job& job = schedule_.job;
+        const size_t n_weights = (size_t)N_INPUTS * ROW;
         const auto all = read_array<double>(
-            "job/parameters.bin", weights_.size() + N_OUTPUTS * (N_FEEDBACK + 1));
-        std::copy_n(all.begin(), weights_.size(), weights_.begin());
-        own_.load(all.data() + weights_.size());
+            "job/parameters.bin", n_weights + N_OUTPUTS * (N_FEEDBACK + 1));
+        for (int i = 0; i < N_INPUTS; i++) std::copy_n(&all[(size_t)i * ROW], ROW, weights_[i]);
+        own_.load(all.data() + n_weights);
         give_to_brian();
-        if (job.batch_size > 1) gradient_.resize(weights_.size());
         neuron_key_low()[0] = (int32_t)(uint32_t)job.output_key;
         neuron_key_high()[0] = (int32_t)(uint32_t)(job.output_key >> 32);
     }
 
-    void begin_step()
+    bool begin_step()
     {
         if (step_ == 0) begin_presentation();
-        if (!schedule_.job.train) return;
+        if (step_ == drawn_to_) draw();
+        if (!schedule_.job.train) return false;
         std::fill_n(clamp(), N_OUTPUTS, -1);
         if (schedule_.job.rate && schedule_.desired(step_))
             for (int r = 0; r < N_REPLICAS; r++) clamp()[r * N_CLASSES + schedule_.label()] = 1;
+        return false;
     }
 
-    void emit()
+    bool propagate()
     {
-        const Encoder::Step& now = encoder_.draw(step_);
-        std::copy_n(now.index.data(), now.count, input_spikes());
-        input_spikes()[N_INPUTS] = now.count;
-    }
-
-    void propagate()
-    {
-        double arrived[ROW] = {0.0};
-        const int32_t* spikes = input_spikes();
-        const int count = spikes[N_INPUTS];
-        for (int s = 0; s < count; s++) {
-            const double* row = &weights_[(size_t)spikes[s] * ROW];
-            for (int r = 0; r < ROW; r++) arrived[r] += row[r];
+        const double* arrived = arrived_[step_ - drawn_from_];
+        for (int k = 0; k < N_BASIS; k++) {
+            double* into = channel(k);
+            for (int i = 0; i < N_OUTPUTS; i++) into[i] += arrived[i * N_BASIS + k];
         }
-        for (int k = 0; k < N_BASIS; k++)
-            for (int i = 0; i < N_OUTPUTS; i++) channel(k)[i] += arrived[i * N_BASIS + k];
-        n_input_spikes_ += count;
+        return false;
     }
 
-    void end_step()
+    bool end_step()
     {
         const double* u = potential();
         for (int r = 0; r < N_REPLICAS; r++, u += N_CLASSES) std::copy_n(u, N_CLASSES, u_[r][step_]);
@@ -72,27 +66,29 @@ public:
         for (int s = 0; s < count; s++) spike_count_[spikes[s]] += 1;
         step_++;
         n_steps_run_++;
-        if (step_ < N_STEPS && !(schedule_.job.early_stop && count > 0)) return;
+        if (step_ < N_STEPS && !(schedule_.job.early_stop && count > 0)) return false;
         if (schedule_.job.train)
             update();
         else
-            schedule_.report(step_, n_input_spikes_, spike_count_, u_[0]);
-        step_ = 0;
-        if (schedule_.advance()) return;
+            schedule_.report(step_, input_spike_count_, spike_count_, u_[0]);
+        step_ = drawn_to_ = 0;
+        if (schedule_.advance()) return false;
         if (schedule_.job.train) save();
         schedule_.finish(n_steps_run_);
-        stop_run();
+        return true;
     }
 
 private:
     Schedule schedule_;
     Encoder encoder_;
     OwnParameters own_;
-    std::vector<double> weights_, gradient_;  // [input][output][basis]
+    Rows weights_, gradient_;  // of each input
+    Rows arrived_, change_;    // of each step
     Trace u_[N_REPLICAS], grad_[N_REPLICAS];
-    int32_t spike_count_[N_OUTPUTS];
-    int step_ = 0, in_batch_ = 0, learned_from_[N_REPLICAS] = {0};
-    int64_t n_steps_run_ = 0, n_input_spikes_ = 0;
+    int32_t spike_count_[N_OUTPUTS], input_spike_count_[N_STEPS];
+    int step_ = 0, drawn_from_ = 0, drawn_to_ = 0;
+    int in_batch_ = 0, learned_from_[N_REPLICAS] = {0};
+    int64_t n_steps_run_ = 0;
 
     void begin_presentation()
     {
@@ -101,7 +97,22 @@ private:
         neuron_first_step()[0] = (int32_t)timestep();
         clear_filters();
         std::fill_n(spike_count_, N_OUTPUTS, 0);
-        n_input_spikes_ = 0;
+    }
+
+    // Draws the spikes of the coming steps and adds up what they send to the neurons.
+    // A test may end after any of them; training uses them all, except that spikes of
+    // the last step move nothing.
+    void draw()
+    {
+        const bool train = schedule_.job.train;
+        drawn_from_ = step_;
+        drawn_to_ = train ? N_STEPS : std::min(step_ + 4, N_STEPS);
+        encoder_.draw(drawn_from_, train ? N_STEPS - 1 : drawn_to_);
+        for (int t = drawn_from_; t < drawn_to_; t++) std::fill_n(arrived_[t - drawn_from_], ROW, 0.0);
+        gather(encoder_.spikes, weights_, drawn_from_, arrived_);
+        if (!train)
+            for (int t = drawn_from_; t < drawn_to_; t++)
+                input_spike_count_[t] = encoder_.spikes.count(t);
     }
 
     void update()
@@ -115,17 +126,10 @@ private:
             scale[r] = schedule_.sample_weight(r) * (at_once ? schedule_.learning_rate(r) : 1.0);
             learned_from_[r] += scale[r] != 0.0;
         }
-        std::vector<double>& into = at_once ? weights_ : gradient_;
-        double row[ROW];
-        for (int t = 0; t < N_STEPS - 1; t++) {  // spikes of the last step move nothing
+        for (int t = 0; t < N_STEPS - 1; t++)
             for (int r = 0; r < N_REPLICAS; r++)
-                correlate(grad_[r], BASIS, t, scale[r], row + r * N_CLASSES * N_BASIS);
-            const Encoder::Step& spikes = encoder_.spikes[t];
-            for (int s = 0; s < spikes.count; s++) {
-                double* target = &into[(size_t)spikes.index[s] * ROW];
-                for (int w = 0; w < ROW; w++) target[w] += row[w];
-            }
-        }
+                correlate(grad_[r], BASIS, t, scale[r], change_[t] + r * N_CLASSES * N_BASIS);
+        scatter(encoder_.spikes, change_, at_once ? weights_ : gradient_);
         if (++in_batch_ == schedule_.job.batch_size || schedule_.is_last_of_epoch()) apply();
     }
 
@@ -138,14 +142,11 @@ private:
             own_.apply(r, rate[r]);
             learned_from_[r] = 0;
         }
-        constexpr int REPLICA_ROW = N_CLASSES * N_BASIS;
-        for (size_t first = 0; first < gradient_.size(); first += REPLICA_ROW) {
-            const double now = rate[first / REPLICA_ROW % N_REPLICAS];
-            for (size_t w = first; w < first + REPLICA_ROW; w++) {
-                weights_[w] += now * gradient_[w];
-                gradient_[w] = 0.0;
+        for (size_t i = 0; i < gradient_.size(); i++)
+            for (int w = 0; w < ROW; w++) {
+                weights_[i][w] += rate[w / (N_CLASSES * N_BASIS)] * gradient_[i][w];
+                gradient_[i][w] = 0.0;
             }
-        }
         own_.clear();
         give_to_brian();
         in_batch_ = 0;
@@ -162,7 +163,7 @@ private:
     void save()
     {
         std::ofstream file("job/trained.bin", std::ios::binary);
-        write_array(file, weights_.data(), weights_.size());
+        for (int i = 0; i < N_INPUTS; i++) write_array(file, weights_[i], ROW);
         own_.save(file);
         close_checked(file, "job/trained.bin");
     }

@@ -51,9 +51,10 @@ public:
     }
 
     // Keeps one row of doubles a test presentation: see glmbrian.model.Outcome.
-    void report(int n_steps, int64_t n_input_spikes, const int32_t* counts, const Trace& u)
+    void report(int n_steps, const int32_t* input_counts, const int32_t* counts, const Trace& u)
     {
-        double row[2 + 3 * N_CLASSES] = {(double)n_steps, (double)n_input_spikes};
+        double row[2 + 3 * N_CLASSES] = {(double)n_steps};
+        row[1] = std::accumulate(input_counts, input_counts + n_steps, 0.0);
         for (int i = 0; i < N_CLASSES; i++) {
             row[2 + i] = counts[i];
             for (int t = 0; t < n_steps; t++) row[2 + N_CLASSES + i] += u[t][i];
