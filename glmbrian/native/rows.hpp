@@ -1,9 +1,9 @@
 // The weights, and the two passes over them in which training spends most of its time.
 //
-// A row holds the weights of one input, [output][basis].  It is read once for all spikes
-// of its input, in pieces that fit in the processor's registers: the sums of all steps
-// stay in the nearest cache, the weights do not.  What the passes compute is the sum
-// that GLMSynapses make, and tests hold them to it.
+// A row holds the weights of one input, [output][basis].  Rows of inputs with the same
+// pattern of spikes (see encoder.hpp) are added up in registers, in pieces that fit
+// there, and only the sum goes to the steps of the pattern; an update goes the other
+// way.  The result is the sum that GLMSynapses make, and tests hold it to them.
 #pragma once
 
 #include "encoder.hpp"
