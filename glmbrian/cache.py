@@ -18,12 +18,15 @@ import time
 import warnings
 from pathlib import Path
 
-#: Programs beyond this many are removed, those unused for longest first.  One
-#: takes about 3 MB.
-MOST_PROGRAMS = 100
+#: Programs are removed, those unused for longest first, when all take more than this
+#: many bytes.  One takes half a megabyte, or three with GeNN.
+MOST_BYTES = 300_000_000
 
 #: A build does not take a day: one that old, in seconds, was killed.
 _LONGEST_BUILD = 24 * 3600
+
+#: How the names of folders begin in which programs are being built.
+_BUILDING = "building-"
 
 #: Where a program's files are listed, in its folder.
 _FILE_LIST = "files.json"
@@ -81,6 +84,33 @@ def find_or_build(key, build):
     return program
 
 
+def kept_programs():
+    """Return how many compiled programs are kept, and their size in bytes."""
+    programs = _finished()
+    return len(programs), sum(_size(program) for program in programs)
+
+
+def clear():
+    """Remove all compiled programs; they are compiled anew when they are needed."""
+    for program in _finished():
+        shutil.rmtree(program)
+
+
+def _finished():
+    """Return the folders of programs; there may be others' folders beside them."""
+    programs = cache_folder() / "programs"
+    return [path.parent for path in programs.glob(f"*/{_FILE_LIST}")]
+
+
+def _size(folder):
+    size = 0
+    for path in folder.rglob("*"):
+        # Another process may be removing it.
+        with contextlib.suppress(OSError):
+            size += path.lstat().st_size
+    return size
+
+
 def _find_or_begin(programs, key):
     """Return where the program `key` belongs, and a folder for building it or None."""
     program = programs / key
@@ -90,7 +120,7 @@ def _find_or_begin(programs, key):
             os.utime(program)
         return program, None
     programs.mkdir(parents=True, exist_ok=True)
-    return program, Path(tempfile.mkdtemp(prefix=f"building-{key}-", dir=programs))
+    return program, Path(tempfile.mkdtemp(prefix=f"{_BUILDING}{key}-", dir=programs))
 
 
 @functools.lru_cache(maxsize=None)
@@ -127,8 +157,14 @@ def _remove_oldest(programs):
         # Another process may be removing the same ones.
         with contextlib.suppress(OSError):
             ages[path] = time.time() - path.stat().st_mtime
-    finished = [path for path in ages if not path.name.startswith("building-")]
-    finished.sort(key=ages.get)
+    finished = [path for path in ages if not path.name.startswith(_BUILDING)]
     killed = [path for path in ages.keys() - finished if ages[path] > _LONGEST_BUILD]
-    for path in finished[MOST_PROGRAMS:] + killed:
+    total = 0
+    # The newest stays, however large it is.
+    for path in sorted(finished, key=ages.get):
+        fits = total == 0 or total + _size(path) <= MOST_BYTES
+        total += _size(path)
+        if not fits:
+            shutil.rmtree(path, ignore_errors=True)
+    for path in killed:
         shutil.rmtree(path, ignore_errors=True)

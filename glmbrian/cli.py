@@ -1,4 +1,4 @@
-"""The command line: ``glmbrian train | evaluate | export``.
+"""The command line: ``glmbrian train | evaluate | export | benchmark | cache``.
 
 What takes long to import is imported in functions, which `main` guards.
 """
@@ -68,11 +68,26 @@ def _parser():
                         help="what the project is made for (default %(default)s)")
     export.set_defaults(run=_export)
 
+    benchmark = commands.add_parser("benchmark", help="measure speed beside other implementations")
+    benchmark.add_argument("--quick", action="store_true", help="minutes: fewer sizes and rounds")
+    benchmark.add_argument("--rounds", type=int, metavar="N", help="(default 5, quick 3)")
+    benchmark.add_argument("--data-dir", type=Path, metavar="DIR",
+                           help="IDX files of the whole of MNIST, for the comparison of many images")
+    benchmark.add_argument("--output", type=Path, default=Path("glmbrian-benchmark"), metavar="DIR",
+                           help="folder for tables and pictures (default %(default)s)")
+    benchmark.set_defaults(run=_benchmark)
+
+    cache = commands.add_parser("cache", help="say what the compiled programs take, or remove them")
+    cache.add_argument("--clear", action="store_true", help="remove all of them")
+    cache.set_defaults(run=_cache)
+
     for command in (train, evaluate, export):
         command.add_argument("--gpu", action=argparse.BooleanOptionalAction,
                              help="--device genn: use a GPU (default: where CUDA is found)")
+    for command in (train, evaluate, export, benchmark, cache):
         command.add_argument("--json", action="store_true",
                              help="print one JSON object as the last line of standard output")
+    for command in (train, evaluate, export, benchmark):
         command.add_argument("--quiet", action="store_true", help="no progress bar")
     return parser  # fmt: skip
 
@@ -206,6 +221,43 @@ def _export(options):
     }
 
 
+def _benchmark(options):
+    from .benchmark import benchmark, report
+    from .devices.cpp_standalone import require_compiler
+
+    if options.rounds is not None:
+        _check_counts(options, "rounds")
+    require_compiler()
+    if options.data_dir is not None and not options.data_dir.is_dir():
+        raise FileNotFoundError(f"--data-dir: there is no folder {options.data_dir}")
+    table, pictures = options.output / "report.md", ("training.png", "scaling.png")
+    _require_writable(options.output, table, *(options.output / name for name in pictures))
+    results = benchmark(
+        options.quick,
+        options.rounds,
+        options.data_dir,
+        progress=lambda text: None if options.quiet else print(text, file=sys.stderr),
+    )
+    report.write(results, options.output)
+    if not options.json:
+        print(table.read_text())
+        return {"report": str(table)}
+    return {**results, "report": str(table)}
+
+
+def _cache(options):
+    from .cache import cache_folder, clear, kept_programs
+
+    programs, size = kept_programs()
+    if options.clear:
+        clear()
+    return {
+        "folder": str(cache_folder()),
+        "programs removed" if options.clear else "programs": programs,
+        "bytes": size,
+    }
+
+
 def _check_counts(options, *names):
     from .validation import integer
 
@@ -303,7 +355,7 @@ def _show(result, stream):
         "peak_memory": ("memory of the program", "{:.0f} MB"),
     }
     for name, value in result.items():
-        if name == "n_steps" or value is None:
+        if name == "n_steps" or value is None or isinstance(value, (dict, list)):
             continue
         label, form = lines.get(name, (name, "{}"))
         if name == "peak_memory":

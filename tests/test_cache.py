@@ -29,6 +29,10 @@ def programs(tmp_path, monkeypatch):
     return tmp_path / "cache" / "programs"
 
 
+#: Of a program that `Builder` makes, in bytes, its folders and list of files included.
+SIZE = 4096 + 300
+
+
 class Builder:
     """Builds a program of one file, and counts how often."""
 
@@ -49,7 +53,7 @@ def build():
 
 
 def test_programs_are_built_once_and_only_whole(programs, build, monkeypatch):
-    monkeypatch.setattr(cache, "MOST_PROGRAMS", 2)
+    monkeypatch.setattr(cache, "MOST_BYTES", 2.5 * SIZE)
 
     def fail(folder):
         (folder / "main").write_text("half")
@@ -62,6 +66,28 @@ def test_programs_are_built_once_and_only_whole(programs, build, monkeypatch):
         assert (cache.find_or_build(key, build) / "main").read_text() == "program"
     assert build.n_built == 3
     assert sorted(path.name for path in programs.iterdir()) == ["b", "c"]
+    assert cache.kept_programs()[0] == 2
+
+
+def test_a_program_larger_than_the_limit_is_kept_while_it_is_the_newest(programs, build, monkeypatch):
+    monkeypatch.setattr(cache, "MOST_BYTES", 1)
+    for key in "ab":
+        assert (cache.find_or_build(key, build) / "main").exists()
+    assert [path.name for path in programs.iterdir()] == ["b"]
+
+
+def test_clearing_removes_programs_and_nothing_else(programs, build):
+    assert cache.kept_programs() == (0, 0)
+    cache.find_or_build("a", build)
+    mine = programs / "mine" / "notes"
+    mine.parent.mkdir()
+    mine.write_text("not a program")
+    n_programs, size = cache.kept_programs()
+    assert n_programs == 1 and size > len("program") + len("code")
+    cache.clear()
+    assert [path.name for path in programs.iterdir()] == ["mine"] and mine.exists()
+    cache.find_or_build("a", build)
+    assert build.n_built == 2
 
 
 def make_a_file(program):

@@ -6,15 +6,16 @@ import numpy as np
 from brian2 import Network, NetworkOperation, NeuronGroup
 from brian2 import seed as seed_brian
 
-from .base import Peer, presentation_order, step_filters
+from .base import Peer, lags_within, presentation_order
 
 
 class PlainBrian(Peer):
-    """Brian draws the input spikes; a network operation learns from them in NumPy.
+    """Brian draws the spikes; a network operation filters them, and learns, in NumPy.
 
-    Training holds the outputs silent, so that they need no neurons: their potentials
-    follow from the spikes of a whole presentation by matrix products.  Code is generated
-    for the target that Brian's preference names.
+    In each step the operation adds up the weights of the inputs that spiked, filters
+    what has arrived so far, and sets the potentials of the output neurons; after the
+    last step of a presentation it updates the weights.  Code is generated for the target
+    that Brian's preference names.
     """
 
     name = "plain Brian 2"
@@ -23,13 +24,20 @@ class PlainBrian(Peer):
 
     def __init__(self, workload):
         super().__init__(workload)
-        self._filters = step_filters(workload.basis, workload.n_steps)
+        self._lags = lags_within(workload.basis, workload.n_steps)
         self._probability = workload.images / 510
-        n_inputs = len(self.weights)
-        self._spikes = np.zeros((workload.n_steps - 1, n_inputs))
-        self._inputs = NeuronGroup(n_inputs, "p : 1", threshold="rand() < p", reset="")
+        self._inputs = NeuronGroup(len(self.weights), "p : 1", threshold="rand() < p", reset="")
+        self._outputs = NeuronGroup(
+            workload.n_classes,
+            """u : 1
+            silent : boolean (shared)""",
+            threshold="not silent and rand() < 1 / (1 + exp(-u))",
+            reset="",
+        )
+        self._outputs.silent = True  # training clamps the outputs
         self._network = Network(
             self._inputs,
+            self._outputs,
             NetworkOperation(self._begin_step, when="start"),
             NetworkOperation(self._end_step, when="end"),
         )
@@ -47,61 +55,69 @@ class PlainBrian(Peer):
         return perf_counter() - self._began
 
     def gradient(self, spikes, label, weights, bias):
-        log_p, grad_channels, grad_u = self._errors(
-            spikes[:-1], label, weights.reshape(len(weights), -1), bias
-        )
-        grad_weights = (spikes[:-1].T @ grad_channels).reshape(weights.shape)
-        return float(np.logaddexp.reduce(log_p)), grad_weights, grad_u.sum(axis=1)
+        self._clear()
+        for in_step in spikes:
+            self._respond(np.flatnonzero(in_step), weights, bias)
+        log_likelihood, grad_u = self._errors(label)
+        grad_weights = np.zeros_like(weights)
+        for spiking, row in zip(self._spiking, self._rows(grad_u)):
+            grad_weights[spiking] += row
+        return log_likelihood, grad_weights, grad_u.sum(axis=0)
 
     def _begin_step(self):
-        if self._step:
-            return
-        if self._presentation == 0:
-            self._began = perf_counter()
-        self._spikes[:] = 0
-        self._inputs.p = self._probability[self._order[self._presentation]]
+        if self._step == 0:
+            if self._presentation == 0:
+                self._began = perf_counter()
+            self._clear()
+            self._inputs.p = self._probability[self._order[self._presentation]]
 
     def _end_step(self):
-        if self._step < len(self._spikes):
-            self._spikes[self._step, self._inputs.spikes] = 1
-            self._step += 1
-            return
-        # In the last step: its spikes move nothing.
-        self._learn(self._order[self._presentation])
-        self._presentation += 1
-        self._step = 0
+        self._outputs.u = self._respond(self._inputs.spikes, self.weights, self.bias)
+        self._step += 1
+        if self._step == self.workload.n_steps:
+            self._learn(self.workload.labels[self._order[self._presentation]])
+            self._presentation += 1
+            self._step = 0
 
-    def _learn(self, image):
-        lit = np.flatnonzero(self._probability[image])
-        spikes = self._spikes[:, lit]
-        rows = self.weights.reshape(len(self.weights), -1)
-        label = self.workload.labels[image]
-        _, grad_channels, grad_u = self._errors(spikes, label, rows[lit], self.bias)
+    def _clear(self):
+        self._spiking = []  # the inputs that spiked, of each step
+        self._arrived = []  # the sums of their weights, (N_Y, K)
+        self._u = []  # (N_Y,)
+
+    def _respond(self, spiking, weights, bias):
+        """Return the potentials of this step, and take in its spikes."""
+        n_lags = len(self._arrived)
+        # The latest step comes first, as the shortest lag does.
+        recent = np.array(self._arrived[::-1]).reshape(n_lags, *weights.shape[1:])
+        u = bias + np.einsum("lk,lik->i", self._lags[:n_lags], recent)
+        self._u.append(u)
+        self._spiking.append(np.array(spiking))
+        self._arrived.append(weights[spiking].sum(axis=0))
+        return u
+
+    def _learn(self, label):
+        _, grad_u = self._errors(label)
         rate = self.workload.learning_rate
-        rows[lit] += spikes.T @ (rate * grad_channels)
-        self.bias += rate * grad_u.sum(axis=1)
+        for spiking, row in zip(self._spiking, self._rows(grad_u)):
+            self.weights[spiking] += rate * row
+        self.bias += rate * grad_u.sum(axis=0)
 
-    def _errors(self, spikes, label, weights, bias):
-        """Return log p_t, and gradients in what arrives and in the potentials.
-
-        p_t, of shape (T,), is the probability that the right neuron spikes first, and in
-        step t.  `spikes` has the shape (T - 1, inputs) and `weights` (inputs, N_Y K); the
-        gradients have (T - 1, N_Y K) and (N_Y, T).
-        """
-        n_drawn, n_classes = len(spikes), len(bias)
-        channels = (spikes @ weights).reshape(n_drawn, n_classes, -1)
-        channels = channels.transpose(1, 0, 2).reshape(n_classes, -1)
-        u = channels @ self._filters + bias[:, np.newaxis]
-
+    def _errors(self, label):
+        """Return the log-likelihood, and its gradient in the potentials, (T, N_Y)."""
+        u = np.array(self._u)
         # log g(u) - log(1 - g(u)) = u, so that log p_t is the potential of the right
         # neuron plus the log-probability that all are silent up to and including step t.
         log_silence = -np.logaddexp(0, u)
-        log_p = u[label] + log_silence.sum(axis=0).cumsum()
-        q = np.exp(log_p - log_p.max())
-        q /= q.sum()
+        log_p = u[:, label] + log_silence.sum(axis=1).cumsum()
+        log_likelihood = np.logaddexp.reduce(log_p)
+        q = np.exp(log_p - log_likelihood)
         h = 1 + q - q.cumsum()  # of not having spiked before step t
-        grad_u = -h * np.exp(u + log_silence)
-        grad_u[label] += q
+        grad_u = -h[:, np.newaxis] * np.exp(u + log_silence)
+        grad_u[:, label] += q
+        return float(log_likelihood), grad_u
 
-        grad_channels = (grad_u @ self._filters.T).reshape(n_classes, n_drawn, -1)
-        return log_p, grad_channels.transpose(1, 0, 2).reshape(n_drawn, -1), grad_u
+    def _rows(self, grad_u):
+        """Yield the gradient in what arrives in each step, (N_Y, K)."""
+        for t in range(len(grad_u) - 1):
+            later = grad_u[t + 1 :]
+            yield np.einsum("li,lk->ik", later, self._lags[: len(later)])

@@ -1,0 +1,246 @@
+"""The comparisons that ``glmbrian benchmark`` makes: each returns plain dictionaries."""
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from ..estimator import GLMClassifier
+from . import workload as workloads
+from .interleaved import ratios, spread, take_turns
+from .package import Package, accuracy
+from .peers import HandTuned, NumbaKernel, PlainBrian, PyTorch
+
+#: (N_Y, T = K) of the comparisons with peers.
+SIZES = ((2, 4), (2, 8), (10, 8), (10, 16))
+
+#: Batches that PyTorch may choose from: beyond, it no longer learns at this rate.
+TORCH_BATCHES = (16, 32, 64, 128)
+
+
+def unavailable():
+    """Return the reasons, by name, why some peers cannot be measured here."""
+    reasons = {peer.name: peer.available() for peer in (NumbaKernel, PyTorch, PlainBrian, HandTuned)}
+    return {name: reason for name, reason in reasons.items() if reason}
+
+
+def training(sizes, n_rounds, seconds, progress):
+    """Time training beside every peer that is available.
+
+    Returns
+    -------
+    list of dict
+        One for each size and contender: ``n_classes``, ``n_steps``, ``contender``,
+        ``microseconds`` a presentation (see `spread`), ``ratio`` of the package's time
+        to the contender's, ``accuracy`` on the training images after the latest turn;
+        and ``counts`` of the hand-tuned one (see `HandTuned.counts`).
+    """
+    rows = []
+    for n_classes, n_steps in sizes:
+        workload = workloads.mnist(n_classes, n_steps)
+        progress(f"N_Y={n_classes}, T=K={n_steps}: compiling")
+        contenders = _contenders(workload, seconds)
+        times = take_turns(
+            contenders,
+            n_rounds,
+            seconds,
+            lambda text: progress(f"N_Y={n_classes}, T=K={n_steps}, {text}"),
+        )
+        for name, contender in contenders.items():
+            row = {
+                "n_classes": n_classes,
+                "n_steps": n_steps,
+                "contender": name,
+                "microseconds": spread(times[name]),
+                "ratio": ratios(times[Package.name], times[name]),
+                "accuracy": accuracy(contender, workload.images, workload.labels),
+            }
+            if hasattr(contender, "counts"):
+                row["counts"] = contender.counts()
+            rows.append(row)
+    return rows
+
+
+def _contenders(workload, seconds):
+    contenders = {Package.name: Package(workload)}
+    for peer in (NumbaKernel, PlainBrian, HandTuned):
+        if not peer.available():
+            contenders[peer.name] = peer(workload)
+    if not PyTorch.available():
+        contenders["PyTorch, batch 1"] = PyTorch(workload)
+        batched = {f"PyTorch, batch {size}": PyTorch(workload, size) for size in TORCH_BATCHES}
+        times = take_turns(batched, 2, seconds / 2)
+        best = min(batched, key=lambda name: min(times[name]))
+        contenders[best] = batched[best]
+    return contenders
+
+
+def early_stopping(n_steps, n_rounds, n_epochs):
+    """Time first-to-spike tests beside rate tests, with the same network and images.
+
+    Returns
+    -------
+    dict
+        ``n_steps``, ``ratio`` of images a second, first-to-spike over rate, and
+        ``mean_decision_step``.
+    """
+    data = workloads.repeated(workloads.mnist(2, n_steps), 20_000)
+    classifiers = []
+    for decoding in ("first-to-spike", "rate"):
+        one = GLMClassifier(
+            decoding, n_steps=n_steps, n_basis=n_steps, n_epochs=n_epochs, random_state=0, verbose=False
+        )
+        classifiers.append(one.fit(data.images[:2000], data.labels[:2000]))
+    first, rate = classifiers
+    rounds = []
+    for _ in range(n_rounds):
+        seconds = []
+        for classifier in classifiers:
+            tested = classifier.evaluate(data.images, data.labels)
+            seconds.append(classifier.timing_["run_seconds"])
+            if classifier is first:
+                mean_decision_step = tested["mean_decision_step"]
+        rounds.append(seconds[1] / seconds[0])
+    return {
+        "n_steps": n_steps,
+        "ratio": spread(rounds),
+        "mean_decision_step": mean_decision_step,
+    }
+
+
+def second_fit(n_rounds):
+    """Time a second fit of an architecture, with another seed, data and learning rate.
+
+    A fit of 100 images takes next to no time in the program: what is left is overhead.
+
+    Returns
+    -------
+    dict
+        Seconds of ``fit`` in the ``same_process`` and in a ``fresh_process`` (which
+        imports the package before), each a `spread`.
+    """
+    code = (
+        "import sys, time, numpy as np, glmbrian as glm\n"
+        "rng = np.random.default_rng(int(sys.argv[1]))\n"
+        "X = rng.integers(0, 256, (100, 784)).astype(np.uint8)\n"
+        "y = np.arange(100) % 2\n"
+        "one = glm.GLMClassifier(n_steps=8, n_basis=8, n_epochs=1, verbose=False,\n"
+        "                        random_state=int(sys.argv[1]), learning_rate=float(sys.argv[2]))\n"
+        "began = time.perf_counter()\n"
+        "one.fit(X, y)\n"
+        "print(time.perf_counter() - began)\n"
+    )
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 256, (100, 784)).astype(np.uint8), np.arange(100) % 2
+
+    def fit(seed):
+        one = GLMClassifier(n_steps=8, n_basis=8, n_epochs=1, random_state=seed, verbose=False)
+        began = time.perf_counter()
+        one.set_params(learning_rate=0.01 + 0.001 * seed).fit(X, y)
+        return time.perf_counter() - began
+
+    fit(0)
+    here, fresh = [], []
+    for n in range(1, n_rounds + 1):
+        here.append(fit(n))
+        run = subprocess.run(
+            [sys.executable, "-c", code, str(n), "0.02"], capture_output=True, text=True, check=True
+        )
+        fresh.append(float(run.stdout))
+    return {"same_process": spread(here), "fresh_process": spread(fresh)}
+
+
+def many_images(n_rounds, n_images, data_dir=None):
+    """Train on many images of ten classes, and on 2,000, with T = K = 8.
+
+    Parameters
+    ----------
+    data_dir : path, optional
+        IDX files of the whole of MNIST; by default the 10,000 images that come along
+        are repeated.
+
+    Returns
+    -------
+    dict
+        ``n_images``, ``ratio`` of the time a presentation, many images over 2,000,
+        the greatest resident ``memory`` of the program and of a Python process that calls
+        it, in bytes, and what that process had before (``python_before``).
+    """
+    if data_dir is None:
+        whole = workloads.repeated(workloads.mnist(10, 8), n_images)
+    else:
+        whole = workloads.whole_mnist(data_dir, 8)
+    # As many presentations of each: 60,000 images are an epoch, 2,000 are thirty.
+    contenders = {"many": Package(whole), "few": Package(workloads.repeated(whole, 2000))}
+    times = {name: [] for name in contenders}
+    for n in range(n_rounds):
+        for name, contender in contenders.items():
+            seconds = contender.train(len(whole.images), seed=n)
+            times[name].append(1e6 * seconds / contender.n_presentations)
+    return {
+        "n_images": len(whole.images),
+        "microseconds": spread(times["many"]),
+        "ratio": ratios(times["many"], times["few"]),
+        "program_memory": contenders["many"].timing["peak_memory"],
+        **_python_memory(len(whole.images)),
+    }
+
+
+def _python_memory(n_images):
+    """Return what a fresh Python process needs for a fit of so many images, in bytes."""
+    code = (
+        "import json, resource, sys\n"
+        "from glmbrian.benchmark import comparisons\n"
+        "print(json.dumps(comparisons.memory_of_fit(int(sys.argv[1]))))\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code, str(n_images)], capture_output=True, text=True, check=True
+    )
+    return json.loads(run.stdout)
+
+
+def memory_of_fit(n_images):
+    """Fit so many images in this process, and return its memory before and after."""
+    before = _own_memory()
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 256, (n_images, 784), dtype=np.uint8)
+    X *= rng.random(X.shape[1]) < 0.2
+    one = GLMClassifier(n_steps=8, n_basis=8, n_epochs=1, random_state=0, verbose=False)
+    one.fit(X, np.arange(n_images) % 10)
+    return {"python_before": before, "python_memory": _own_memory()}
+
+
+def _own_memory():
+    try:
+        # Unlike getrusage this leaves out what the process had that started this one.
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return 1024 * int(line.split()[1])
+    except OSError:
+        pass
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # in bytes on macOS
+
+
+def imports(n_rounds):
+    """Time ``import glmbrian`` beside ``import brian2``, each in a fresh process.
+
+    Returns
+    -------
+    dict
+        ``added``, the seconds that `glmbrian` takes once Brian is there (a `spread`),
+        and those of ``brian2``.
+    """
+    code = (
+        "import time; a = time.perf_counter(); import brian2; b = time.perf_counter()\n"
+        "import glmbrian; print(b - a, time.perf_counter() - b)\n"
+    )
+    rounds = []
+    for _ in range(n_rounds):
+        run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        rounds.append([float(text) for text in run.stdout.split()])
+    brian, added = zip(*rounds)
+    return {"brian2": spread(brian), "added": spread(added)}

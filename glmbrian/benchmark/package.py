@@ -1,0 +1,78 @@
+"""The package itself, measured as its peers are."""
+
+import numpy as np
+
+from ..ensemble import fit_ensemble
+from ..estimator import GLMClassifier
+
+
+class Package:
+    """`GLMClassifier` in C++ standalone; see `peers.Peer` for the interface.
+
+    Parameters
+    ----------
+    workload : Workload
+    batch_size : int
+    n_replicas : int
+        With more than one, `fit_ensemble` trains that many, and each counts.
+    """
+
+    name = "glmbrian"
+    description = "GLMClassifier, C++ standalone"
+
+    def __init__(self, workload, batch_size=1, n_replicas=1):
+        self.workload = workload
+        self.batch_size, self.n_replicas = batch_size, n_replicas
+        self.train(1, seed=0)  # which compiles
+
+    def train(self, n_presentations, seed):
+        """Train for whole epochs, at least one; return the seconds of the latest `train`.
+
+        These are all but the build: writing what the program reads, running it, and
+        reading what it has learned.
+        """
+        images, labels = self.workload.images, self.workload.labels
+        n_epochs = max(1, round(n_presentations / len(images)))
+        self.n_presentations = n_epochs * len(images) * self.n_replicas
+        classifiers = [
+            GLMClassifier(
+                n_steps=self.workload.n_steps,
+                n_basis=self.workload.n_steps,
+                n_epochs=n_epochs,
+                batch_size=self.batch_size,
+                learning_rate=self.workload.learning_rate,
+                random_state=seed,
+                start_state=replica,
+                verbose=False,
+            )
+            for replica in range(self.n_replicas)
+        ]
+        if self.n_replicas == 1:
+            classifiers[0].fit(images, labels)
+        else:
+            fit_ensemble(classifiers, images, labels)
+        first = classifiers[0]
+        self.weights, self.bias = first.weights_, first.bias_
+        self.timing = first.timing_
+        return first.timing_["run_seconds"]
+
+
+def micros(contender, n_presentations, seed):
+    """Return microseconds a presentation of one `train`."""
+    seconds = contender.train(n_presentations, seed)
+    # The package trains for whole epochs.
+    return 1e6 * seconds / getattr(contender, "n_presentations", n_presentations)
+
+
+def accuracy(contender, images, labels):
+    """Return how often the right output has the highest expected mean potential."""
+    basis_sum = _reach(contender.workload)
+    weights = np.tensordot(contender.weights, basis_sum, axes=1)  # (N_X, N_Y)
+    return float(np.mean((images / 510 @ weights + contender.bias).argmax(axis=1) == labels))
+
+
+def _reach(workload):
+    """Return by how much an input that always spikes adds to the mean potential, (K,)."""
+    n_steps = workload.n_steps
+    seen = np.maximum(0, n_steps - 1 - np.arange(len(workload.basis)))  # steps that a lag reaches
+    return seen @ workload.basis / n_steps
