@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from ..bases import RaisedCosineBasis
 from .claims import TARGET
@@ -48,7 +48,10 @@ _CURVES = (
 
 _TITLES = {"paper": "the paper's settings", "package": "the package's settings"}
 
-_ACCURACIES = (0.1, 0.2, 0.5, 0.7, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99, 0.995)
+#: Intervals may reach beyond 0 and 1, which the scale of accuracies cannot show.
+_SHOWN = (0.05, 0.999)
+_ACCURACIES = (0.1, 0.2, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995)
+_OPERATIONS = (20, 50, 100, 200, 500, 1000, 2000)
 
 _HATCHES = ("", "////", "....", "xxxx")
 _GREYS = ("0.15", "0.5", "0.75", "0.95")
@@ -56,11 +59,9 @@ _GREYS = ("0.15", "0.5", "0.75", "0.95")
 
 def save(figure, path, quick):
     """Write a figure as PNG and PDF, with the word "quick" if it is of a quick run."""
-    if quick:
-        figure.text(
-            0.995, 0.995, "quick", ha="right", va="top", fontsize=9, style="italic", weight="bold"
-        )
     with matplotlib.rc_context(_STYLE):
+        if quick:
+            figure.suptitle("quick run", fontsize=9, style="italic", weight="bold")
         figure.savefig(path.with_suffix(".png"), dpi=200)
         # The same results give the same file.
         figure.savefig(path.with_suffix(".pdf"), metadata={"CreationDate": None})
@@ -69,7 +70,7 @@ def save(figure, path, quick):
 def basis(n_basis=4):
     """Fig. 3: the raised cosines with a = 7500 and c = 1, and their samples at the lags."""
     fine = 40  # points a lag
-    window = n_basis + 1
+    window = n_basis + 2  # until the last one is 0
     sampled = RaisedCosineBasis(n_basis, window)
     # The same functions, on a finer axis.
     step = np.expm1(np.pi / (2 * 7500.0)) / fine
@@ -86,7 +87,7 @@ def basis(n_basis=4):
         ax.set_xlabel("lag [steps]")
         ax.set_ylabel("basis function")
         ax.set_ylim(-0.03, 1.03)
-        ax.legend(loc="center right", frameon=False)
+        _legend_below(figure, ax)
     return figure
 
 
@@ -94,7 +95,7 @@ def accuracy_vs_k(rows):
     """Fig. 4: test accuracy against the number of basis functions, T = 4."""
     classes = list(dict.fromkeys(row["classes"] for row in rows))
     settings = list(dict.fromkeys(row["settings"] for row in rows))
-    with _axes(len(settings), len(classes), PAGE, 2.1 * len(settings), sharex=True) as (figure, axes):
+    with _axes(len(settings), len(classes), PAGE, 2.1 * len(settings), sharex=True, sharey="col") as (figure, axes):
         for line, name in zip(axes, settings):
             for ax, chosen in zip(line, classes):
                 group = [r for r in rows if (r["settings"], r["classes"]) == (name, chosen)]
@@ -111,16 +112,17 @@ def accuracy_vs_complexity(rows):
     ann = [row for row in rows if row["decoder"] == "ann"]
     rows = [row for row in rows if row["decoder"] != "ann"]
     settings = list(dict.fromkeys(row["settings"] for row in rows))
-    with _axes(1, len(settings), PAGE, 3.1, sharey=True) as (figure, axes):
+    with _axes(1, len(settings), PAGE, 3.1, sharex=True, sharey=True) as (figure, axes):
         for ax, name in zip(axes[0], settings):
             _accuracy_curves(ax, [r for r in rows if r["settings"] == name], "operations_per_class")
             for row in ann:
                 ax.plot(row["operations_per_class"], row["accuracy"], "*", color="black",
-                        markersize=9, markerfacecolor="white", label="ANN")
+                        markersize=9, markerfacecolor="white", label="logistic ANN")
             ax.axhline(TARGET, color="0.7", linewidth=0.7, zorder=0)
             ax.annotate(f"{TARGET:.1%}", (1, TARGET), xycoords=("axes fraction", "data"),
                         ha="right", va="bottom", fontsize=6, color="0.4")
             ax.set_xscale("log")
+            _plain_ticks(ax.xaxis, _OPERATIONS)
             ax.set_title(_TITLES[name])
         _label_outer(axes, "operations per class and image", "test accuracy")
         _legend_below(figure, axes[0][0])
@@ -179,8 +181,8 @@ def operations(rows):
                 ax.barh(names, width, left=left, label=layer, facecolor=grey, hatch=hatch,
                         edgecolor="black", linewidth=0.5)
                 left += width
-            ax.invert_yaxis()
             ax.set_title(_TITLES[name])
+        axes[0][0].invert_yaxis()
         _label_outer(axes, "energy an image [additions]", None)
         _legend_below(figure, axes[0][0])
     return figure  # fmt: skip
@@ -198,14 +200,12 @@ def _axes(n_rows, n_columns, width, height, **sharing):
 
 def _accuracy_curves(ax, rows, x, **look):
     """Draw the accuracies of both decoders against the column `x`."""
+    ax.set_yscale("logit")  # before drawing, for the margins
     for decoder, column, label, style in _CURVES:
         group = [row for row in rows if row["decoder"] == decoder]
         positions, ends = _curve(group, x, column)
-        _plot_interval(ax, positions, ends, label=label, **style, **look)
-    ax.set_yscale("logit")
-    ax.yaxis.set_major_locator(FixedLocator(_ACCURACIES))
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.yaxis.set_minor_formatter(NullFormatter())
+        _plot_interval(ax, positions, ends.clip(*_SHOWN), label=label, **style, **look)
+    _plain_ticks(ax.yaxis, _ACCURACIES)
     ax.grid(axis="y", color="0.92", linewidth=0.5)
 
 
@@ -223,6 +223,12 @@ def _curve(rows, x, column):
 def _plot_interval(ax, x, ends, **look):
     mean, low, high = ends.T
     ax.errorbar(x, mean, [mean - low, high - mean], elinewidth=0.7, capsize=1.5, **look)
+
+
+def _plain_ticks(axis, values):
+    axis.set_major_locator(FixedLocator(values))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(NullLocator())
 
 
 def _energy(rows, layer, **where):
@@ -249,6 +255,8 @@ def _label_outer(axes, x, y):
 
 def _legend_below(figure, ax):
     handles, labels = ax.get_legend_handles_labels()
+    if labels[0] == "logistic ANN":  # matplotlib puts lines before error bars
+        handles, labels = handles[1:] + handles[:1], labels[1:] + labels[:1]
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
 
 
