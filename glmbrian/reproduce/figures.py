@@ -101,8 +101,11 @@ def accuracy_vs_k(rows):
                 group = [r for r in rows if (r["settings"], r["classes"]) == (name, chosen)]
                 _accuracy_curves(ax, group, "n_basis")
                 ax.set_xticks(sorted({row["n_basis"] for row in rows}))
-                ax.set_title(f"{_digits(chosen)}, {_TITLES[name]}")
-        _label_outer(axes, "number of basis functions $K$", "test accuracy")
+        _label_outer(axes, "number of basis functions $K$", None)
+        for ax, chosen in zip(axes[0], classes):
+            ax.set_title(_digits(chosen))
+        for ax, name in zip(axes[:, 0], settings):
+            ax.set_ylabel(f"test accuracy,\n{_TITLES[name]}")
         _legend_below(figure, axes[0][0])
     return figure
 
@@ -140,8 +143,9 @@ def decision_times(rows):
                 group = [r for r in rows if (r["settings"], r["n_steps"]) == (name, n_steps)]
                 steps, ends = _curve(group, "step", "fraction")
                 _plot_interval(
-                    ax, steps, ends, label=f"$T={n_steps}$", color=_GREYS[:3][index % 3],
-                    marker="osD^"[index], linestyle=("-", "--", "-.", ":")[index], markersize=3,
+                    ax, steps, ends.clip(0), label=f"$T={n_steps}$", markersize=3,
+                    color=str(0.2 * index), marker="osD^"[index],
+                    linestyle=("-", "--", "-.", ":")[index],
                 )
             ax.set_title(_TITLES[name])
         _label_outer(axes, "time of the first output spike [steps]", "fraction of test images")
