@@ -178,7 +178,7 @@ def cluster(uninterrupted):
     previous = {name: os.environ.get(name) for name in environment}
     os.environ.update(environment)  # for the workers
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
     ) as cluster:
         yield cluster.scheduler_address
     for name, value in previous.items():
@@ -198,7 +198,7 @@ def test_a_cluster_gives_the_same(cluster, uninterrupted, tmp_path, monkeypatch)
 def test_a_cluster_whose_workers_have_several_threads(capsys, tmp_path):
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=2, host="127.0.0.1", dashboard_address=None, processes=False
+        n_workers=1, threads_per_worker=2, host="127.0.0.1", dashboard_address="127.0.0.1:0"
     ) as cluster:
         arguments = ["--dask", cluster.scheduler_address, "--output", str(tmp_path / "new")]
         assert main(["reproduce", "all", *arguments]) == 2

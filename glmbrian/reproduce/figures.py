@@ -51,6 +51,9 @@ _TITLES = {"paper": "the paper's settings", "package": "the package's settings"}
 #: Intervals may reach beyond 0 and 1, which the scale of accuracies cannot show.
 _SHOWN = (0.05, 0.999)
 _ACCURACIES = (0.1, 0.2, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995)
+#: Values of T that figures with a curve or bar a T show.
+_STEPS = (4, 8, 16, 32)
+
 _OPERATIONS = (20, 50, 100, 200, 500, 1000, 2000)
 
 _HATCHES = ("", "////", "....", "xxxx")
@@ -136,7 +139,7 @@ def decision_times(rows):
     """When first-to-spike decisions are made, for several T."""
     rows = [row for row in rows if row["decoder"] == "first-to-spike"]
     settings = list(dict.fromkeys(row["settings"] for row in rows))
-    shown = _some([row["n_steps"] for row in rows if row["n_steps"] >= 4], 4)
+    shown = _shown_steps(rows)
     with _axes(1, len(settings), PAGE, 2.4, sharey=True) as (figure, axes):
         for ax, name in zip(axes[0], settings):
             for index, n_steps in enumerate(shown):
@@ -170,7 +173,7 @@ def deadlines(rows):
 def operations(rows):
     """Energy of a decision by layer, in units of one addition."""
     settings = [name for name in dict.fromkeys(row["settings"] for row in rows) if name]
-    shown = _some([row["n_steps"] for row in rows if row["n_steps"] and row["n_steps"] >= 4], 3)
+    shown = _shown_steps([row for row in rows if row["decoder"] != "ann"])
     layers = ("encoding", "synapses", "filters", "outputs")
     with _axes(1, len(settings), PAGE, 2.6, sharey=True, sharex=True) as (figure, axes):
         for ax, name in zip(axes[0], settings):
@@ -226,7 +229,7 @@ def _curve(rows, x, column):
 
 def _plot_interval(ax, x, ends, **look):
     mean, low, high = ends.T
-    ax.errorbar(x, mean, [mean - low, high - mean], elinewidth=0.7, capsize=1.5, **look)
+    ax.errorbar(x, mean, np.stack([mean - low, high - mean]), elinewidth=0.7, capsize=1.5, **look)
 
 
 def _plain_ticks(axis, values):
@@ -244,10 +247,10 @@ def _energy(rows, layer, **where):
     return np.mean([sum(row["energy"] for row in fit) for fit in fits]) if fits else 0.0
 
 
-def _some(values, most):
-    """Return up to `most` of the distinct values, evenly spread, the largest among them."""
-    values = sorted(set(values))
-    return [values[at] for at in np.unique(np.linspace(0, len(values) - 1, most).round().astype(int))]
+def _shown_steps(rows):
+    """Return up to four values of T for which there are rows."""
+    there = sorted({row["n_steps"] for row in rows})
+    return [n_steps for n_steps in _STEPS if n_steps in there] or there[:4]
 
 
 def _label_outer(axes, x, y):

@@ -104,7 +104,7 @@ def dask_workers(address):
 
     Raises
     ------
-    ModuleNotFoundError
+    RuntimeError
         If Dask is not installed.
     OSError
         If there is no scheduler at the address.
@@ -114,7 +114,7 @@ def dask_workers(address):
     try:
         from distributed import Client
     except ModuleNotFoundError:
-        raise ModuleNotFoundError(
+        raise RuntimeError(
             "dask: a cluster needs Dask; install it with: pip install 'glmbrian[cluster]'"
         ) from None
     try:
