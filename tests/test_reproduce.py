@@ -139,14 +139,15 @@ def test_the_ann():
 
 
 def test_selection_is_that_of_grid_search():
-    protocol = replace(QUICK, n_train=20, n_folds=3, selection_epochs=1, learning_rates=(1e-2, 1e-4))
+    rates = (1e-2, 1e-4)
+    protocol = replace(QUICK, n_train=20, n_folds=3, selection_epochs=1, learning_rates=rates)
     search = selection_fits(protocol, Design("rate", (5, 7), 3, 2), "runtime")
     results = {fit: fit.run() for folds in search.values() for fit in folds}
     ours = mean_accuracies(search, results)
 
     digits = glm.datasets.load_mnist((5, 7), 20, 0)
     classifier = next(iter(results)).classifier()
-    grid = GridSearchCV(classifier, {"learning_rate": [1e-2, 1e-4]}, cv=3, n_jobs=1)
+    grid = GridSearchCV(classifier, {"learning_rate": rates}, cv=3, n_jobs=1)
     grid.fit(digits.X_train, digits.y_train)
     np.testing.assert_allclose(list(ours.values()), grid.cv_results_["mean_test_score"])
     assert selected(ours) == grid.best_params_["learning_rate"]
@@ -185,14 +186,14 @@ def made_up_rows():
 def test_complexity_ratio():
     rows = made_up_rows()
     found = claims.accuracy_vs_complexity_claims(rows)
-    by_potential = [c for c in found if c.get("ties") == "by potential" and c["settings"] == "paper"]
-    best, ratio, *growth = by_potential
+    of_paper = [claim for claim in found if claim.get("settings") == "paper"]
+    best, ratio, *growth = [claim for claim in of_paper if claim["ties"] == "by potential"]
     assert best["holds"] and best["n_steps"] == 32 and best["found"] == pytest.approx(0.9855)
     # 0.984 lies at log2 T = 4.7, where first-to-spike spends 30 T
     assert ratio["first_to_spike_operations"] == pytest.approx(30 * 2**4.7)
     # rate decoding ends at 0.9705, with 1600 operations
     assert ratio["rate_operations"] is None and ratio["found"] is None
-    assert ratio["more_than"] == pytest.approx(1600 / (30 * 2**4.7))
+    assert ratio["at_least"] == pytest.approx(1600 / (30 * 2**4.7))
     assert not ratio["holds"]
     assert [claim["holds"] for claim in growth] == [True]
     never = [c for c in found if c.get("ties") == "by spikes alone"]
@@ -214,7 +215,7 @@ def test_figures_of_a_quick_run_say_so(tmp_path):
     for quick in (True, False):
         figure = figures.accuracy_vs_k(made_up_rows())
         figures.save(figure, tmp_path / "figure", quick)
-        assert (figure.get_suptitle() == "quick run") == quick
+        assert ("quick run" in [text.get_text() for text in figure.texts]) == quick
         assert (tmp_path / "figure.png").stat().st_size > 10_000
         assert (tmp_path / "figure.pdf").read_bytes().startswith(b"%PDF")
 
@@ -227,7 +228,7 @@ TINY = replace(
     class_sets=((5, 7),),
     n_steps=2,
     k_grid=(1,),
-    t_grid=(2, 4),
+    t_grid=(2,),
     n_train=4,
     n_test=6,
     n_epochs=1,
@@ -242,8 +243,8 @@ def test_all_tables_and_figures(tmp_path):
     done = reproduce(
         TARGETS, TINY, tmp_path, local_workers(1), device="runtime", verbose=False, say=lines.append
     )
-    assert done["architectures"] == 6 and done["fits"] == 6 * (2 * 2 + 2 * 2) + 1
-    assert lines == ["quick: 48 fits of 6 architectures, 0.0 million presentations"]
+    assert done["architectures"] == 4 and done["fits"] == 4 * (2 * 2 + 2 * 2) + 1
+    assert lines == ["quick: 32 fits of 4 architectures, 0.0 million presentations"]
     with open(tmp_path / "accuracy_vs_k.csv") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0])[:13] == [
@@ -257,7 +258,7 @@ def test_all_tables_and_figures(tmp_path):
         assert row["operations_per_class"] == row["recounted_operations_per_class"]
     with open(tmp_path / "accuracy_vs_complexity.csv") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 2 * 2 * 2 * 2 + 1 and rows[-1]["decoder"] == "ann"
+    assert len(rows) == 2 * 2 * 2 + 1 and rows[-1]["decoder"] == "ann"
     names = ("basis", "accuracy_vs_k", "accuracy_vs_complexity", "decision_times", "deadlines",
              "operations")  # fmt: skip
     for name in names:

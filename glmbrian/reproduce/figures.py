@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from ..bases import RaisedCosineBasis
+from ..estimator import DECODINGS
 from .claims import TARGET
 from .tables import grouped, interval
 
@@ -98,7 +99,10 @@ def accuracy_vs_k(rows):
     """Fig. 4: test accuracy against the number of basis functions, T = 4."""
     classes = list(dict.fromkeys(row["classes"] for row in rows))
     settings = list(dict.fromkeys(row["settings"] for row in rows))
-    with _axes(len(settings), len(classes), PAGE, 2.1 * len(settings), sharex=True, sharey="col") as (figure, axes):
+    n_rows = len(settings)
+    with _axes(
+        n_rows, len(classes), PAGE, 2.1 * n_rows, sharex=True, sharey="col"
+    ) as (figure, axes):
         for line, name in zip(axes, settings):
             for ax, chosen in zip(line, classes):
                 group = [r for r in rows if (r["settings"], r["classes"]) == (name, chosen)]
@@ -177,7 +181,7 @@ def operations(rows):
     layers = ("encoding", "synapses", "filters", "outputs")
     with _axes(1, len(settings), PAGE, 2.6, sharey=True, sharex=True) as (figure, axes):
         for ax, name in zip(axes[0], settings):
-            bars = [(decoder, n_steps) for n_steps in shown for decoder in ("first-to-spike", "rate")]
+            bars = [(decoder, n_steps) for n_steps in shown for decoder in DECODINGS]
             names = [f"{decoder}, $T={n_steps}$" for decoder, n_steps in bars] + ["ANN"]
             left = np.zeros(len(names))
             for layer, grey, hatch in zip(layers, _GREYS, _HATCHES):

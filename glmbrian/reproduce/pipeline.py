@@ -212,7 +212,8 @@ class _Study:
 
     def _write_accuracy_vs_k(self, output, stem, rows, quick):
         tables.write_csv(output / f"{stem}.csv", rows)
-        tables.write_csv(output / f"{stem}_summary.csv", tables.summary(rows + tables.gap_rows(rows)))
+        with_gaps = rows + tables.gap_rows(rows)
+        tables.write_csv(output / f"{stem}_summary.csv", tables.summary(with_gaps))
         figures.save(figures.accuracy_vs_k(rows), output / stem, quick)
         return claims.accuracy_vs_k_claims(rows)
 
@@ -226,7 +227,9 @@ class _Study:
             "decision_times": [
                 row for fit, result in pairs for row in tables.decision_time_rows(fit, result)
             ],
-            "deadlines": [row for fit, result in pairs for row in tables.deadline_rows(fit, result)],
+            "deadlines": [
+                row for fit, result in pairs for row in tables.deadline_rows(fit, result)
+            ],
             "operations": [
                 row
                 for fit, result in [*pairs, (self.ann, ann)]

@@ -9,10 +9,13 @@ import contextlib
 import json
 import os
 import tempfile
+import threading
 from dataclasses import asdict
 from pathlib import Path
 
 import joblib
+from joblib.externals.loky import get_reusable_executor
+from tqdm import tqdm
 
 from ..cache import content_key
 from ..validation import integer
@@ -84,13 +87,20 @@ def sweep(jobs, results, workers, finished=lambda job, result: None):
 
 
 def _run(job):
+    # tqdm's own lock is a semaphore, which a worker that is stopped leaves behind.
+    tqdm.set_lock(threading.RLock())
     return job, job.run()
 
 
 @contextlib.contextmanager
 def local_workers(n_jobs):
     """Yield a function that runs joblib's delayed calls in `n_jobs` processes."""
-    yield _parallel(integer(n_jobs, "n_jobs"))
+    parallel = _parallel(integer(n_jobs, "n_jobs"))
+    try:
+        yield parallel
+    finally:
+        # joblib would keep its processes for later calls.
+        get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
 @contextlib.contextmanager
