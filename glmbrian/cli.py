@@ -1,4 +1,4 @@
-"""The command line: ``glmbrian train | evaluate | export | benchmark | cache``.
+"""The command line: ``glmbrian train | evaluate | export | reproduce | benchmark | cache``.
 
 What takes long to import is imported in functions, which `main` guards.
 """
@@ -68,6 +68,10 @@ def _parser():
                         help="what the project is made for (default %(default)s)")
     export.set_defaults(run=_export)
 
+    reproduce = commands.add_parser("reproduce", help="run the paper's experiments")
+    _add_reproduce_options(reproduce)
+    reproduce.set_defaults(run=_reproduce)
+
     benchmark = commands.add_parser("benchmark", help="measure speed beside other implementations")
     benchmark.add_argument("--quick", action="store_true", help="minutes: fewer sizes and rounds")
     benchmark.add_argument("--rounds", type=int, metavar="N", help="(default 5, quick 3)")
@@ -84,10 +88,10 @@ def _parser():
     for command in (train, evaluate, export):
         command.add_argument("--gpu", action=argparse.BooleanOptionalAction,
                              help="--device genn: use a GPU (default: where CUDA is found)")
-    for command in (train, evaluate, export, benchmark, cache):
+    for command in (train, evaluate, export, reproduce, benchmark, cache):
         command.add_argument("--json", action="store_true",
                              help="print one JSON object as the last line of standard output")
-    for command in (train, evaluate, export, benchmark):
+    for command in (train, evaluate, export, reproduce, benchmark):
         command.add_argument("--quiet", action="store_true", help="no progress bar")
     return parser  # fmt: skip
 
@@ -132,6 +136,25 @@ def _add_classifier_options(command):
     for name, settings in options.items():
         settings.setdefault("help", f"(default {defaults[name]})")
         command.add_argument("--" + name.replace("_", "-"), **settings)
+
+
+def _add_reproduce_options(command):
+    from .reproduce import FULL, QUICK, TARGETS
+
+    command.add_argument("figure", choices=(*TARGETS, "all"),
+                         help="figure 3, 4 or 5 of the paper, or all of them")
+    command.add_argument("--quick", action="store_true",
+                         help="fewer images, epochs, seeds and points: minutes in place of hours")
+    command.add_argument("--seeds", type=int, metavar="N",
+                         help=f"fits a point (default {FULL.n_seeds}, quick {QUICK.n_seeds})")
+    workers = command.add_mutually_exclusive_group()
+    workers.add_argument("--jobs", type=int, metavar="N",
+                         help="fits at a time on this machine (default: one a core)")
+    workers.add_argument("--dask", metavar="ADDRESS",
+                         help="run on the Dask cluster with this scheduler, tcp://...")
+    command.add_argument("--output", type=Path, default=Path("glmbrian-results"), metavar="DIR",
+                         help="folder for tables and figures (default %(default)s); with results of "
+                         "the same settings it is gone on with")  # fmt: skip
 
 
 def _bias(text):
@@ -221,13 +244,42 @@ def _export(options):
     }
 
 
+def _reproduce(options):
+    from dataclasses import replace
+
+    from joblib import cpu_count
+
+    from . import reproduce
+    from .validation import integer
+
+    protocol = reproduce.QUICK if options.quick else reproduce.FULL
+    if options.seeds is not None:
+        # An interval takes two.
+        protocol = replace(protocol, n_seeds=integer(options.seeds, "--seeds", 2))
+    if options.dask is not None:
+        workers = reproduce.dask_workers(options.dask)
+    else:
+        n_jobs = cpu_count() if options.jobs is None else options.jobs
+        workers = reproduce.local_workers(integer(n_jobs, "--jobs"))
+        if options.figure != "basis":
+            _require_compiler()
+    _require_writable(options.output)
+    return reproduce.reproduce(
+        list(reproduce.TARGETS) if options.figure == "all" else [options.figure],
+        protocol,
+        options.output,
+        workers,
+        verbose=not options.quiet,
+        say=(lambda line: None) if options.quiet else lambda line: print(line, file=sys.stderr),
+    )
+
+
 def _benchmark(options):
     from .benchmark import benchmark, report
-    from .devices.cpp_standalone import require_compiler
 
     if options.rounds is not None:
         _check_counts(options, "rounds")
-    require_compiler()
+    _require_compiler()
     if options.data_dir is not None and not options.data_dir.is_dir():
         raise FileNotFoundError(f"--data-dir: there is no folder {options.data_dir}")
     table, pictures = options.output / "report.md", ("training.png", "scaling.png")
@@ -243,6 +295,16 @@ def _benchmark(options):
         print(table.read_text())
         return {"report": str(table)}
     return {**results, "report": str(table)}
+
+
+def _require_compiler():
+    from .devices.cpp_standalone import CompilerNotFound, find_compiler
+
+    if find_compiler() is None:
+        raise CompilerNotFound(
+            "a C++ compiler and make are needed for so many fits, and none was found: install "
+            "them, such as the packages g++ and make"
+        )
 
 
 def _cache(options):
@@ -353,6 +415,12 @@ def _show(result, stream):
         "build_seconds": ("seconds to build", "{:.1f}"),
         "run_seconds": ("seconds to run", "{:.1f}"),
         "peak_memory": ("memory of the program", "{:.0f} MB"),
+        "seconds": ("seconds in all", "{:.1f}"),
+        "seconds_building": ("core seconds to build", "{:.1f}"),
+        "seconds_training": ("core seconds to train", "{:.1f}"),
+        "most_seconds_to_find_a_program": ("longest to find it", "{:.2f}"),
+        "presentations": ("presentations", "{:,}"),
+        "claims_that_hold": ("claims that hold", "{}"),
     }
     for name, value in result.items():
         if name == "n_steps" or value is None or isinstance(value, (dict, list)):

@@ -44,7 +44,7 @@ def test_exponents():
 
 def test_random_images_spike_as_often_as_asked():
     made = workload.random_images(n_inputs=1000, n_images=100, spike_fraction=0.03)
-    assert made.images.mean() / 510 == pytest.approx(0.03, rel=0.02)
+    assert made.images.mean() / 510 == pytest.approx(0.03, rel=0.05)
     assert made.images.shape == (100, 1000) and made.images.dtype == np.uint8
 
 

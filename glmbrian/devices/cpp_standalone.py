@@ -56,17 +56,12 @@ def _command(folder, network, n_phases):
     return [str(folder / "main")], None
 
 
-def require_compiler():
-    """Raise `CompilerNotFound` where there is none."""
+def _build(network, folder):
     if find_compiler() is None:
         raise CompilerNotFound(
             "device='cpp_standalone' needs a C++ compiler and make, and none was found: "
             "install them (such as the packages g++ and make) or use device='runtime'"
         )
-
-
-def _build(network, folder):
-    require_compiler()
     _generate(network, folder)
     _make(folder)
     shutil.rmtree(folder / "code_objects")

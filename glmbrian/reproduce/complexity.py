@@ -1,0 +1,69 @@
+"""What a decision costs: operations by layer and kind, and their energy."""
+
+import numpy as np
+
+KINDS = ("additions", "multiplications", "random draws")
+
+#: Energy of one operation of each kind, in units of one addition: 32-bit floating
+#: point in 45 nm takes 0.9 pJ an addition and 3.7 pJ a multiplication (Horowitz,
+#: "Computing's energy problem", ISSCC 2014).  A random draw is taken for one
+#: addition, about what a shift register with linear feedback needs.
+ENERGY = {"additions": 1.0, "multiplications": 3.7 / 0.9, "random draws": 1.0}
+
+
+def operations(network, outcome):
+    """Count the operations of a test, per presentation, up to its decision.
+
+    The network is computed as this package does it.  Spikes add weights to the
+    channels of the outputs, and the basis filters the channels:
+
+    - *encoding* draws a number for each input in each step, and compares it (an
+      addition) with the intensity;
+    - *synapses* add K weights for each input spike and output;
+    - *filters* take a multiplication and an addition in each step for each output
+      and each element of the basis that is not 0, and of the feedback basis;
+    - *outputs* add the bias, draw a number, and compare it with the firing
+      probability, in each step; each output spike adds its feedback weights.
+
+    The paper's own measure, t (N_X s_x + s_y) per output, is the part of the
+    synapses for K = 1, and the output spikes (see `glmbrian.decoding.measures`).
+
+    Parameters
+    ----------
+    network : glmbrian.model.Network
+    outcome : glmbrian.model.Outcome
+
+    Returns
+    -------
+    dict of str to dict of str to float
+        Of each layer the mean number of operations of each of the `KINDS`.
+    """
+    steps, input_spikes = outcome.steps.mean(), outcome.input_spikes.mean()
+    output_spikes = outcome.counts.sum(axis=1).mean()
+    n_outputs, feedback = network.n_outputs, network.feedback_basis
+    filtered = np.count_nonzero(network.basis.matrix)
+    if feedback is not None:
+        filtered += np.count_nonzero(feedback.matrix)
+    n_feedback = 0 if feedback is None else feedback.n_basis
+    counts = {
+        "encoding": (steps * network.n_inputs, 0, steps * network.n_inputs),
+        "synapses": (input_spikes * n_outputs * network.basis.n_basis, 0, 0),
+        "filters": (steps * n_outputs * filtered, steps * n_outputs * filtered, 0),
+        "outputs": (2 * steps * n_outputs + output_spikes * n_feedback, 0, steps * n_outputs),
+    }
+    return {layer: dict(zip(KINDS, map(float, numbers))) for layer, numbers in counts.items()}
+
+
+def ann_operations(n_inputs, n_outputs):
+    """Count the operations of the ANN, in the form of `operations`.
+
+    Each output multiplies and adds all inputs, and adds its bias.
+    """
+    n_products = float(n_inputs * n_outputs)
+    return {"outputs": dict(zip(KINDS, (n_products, n_products, 0.0)))}
+
+
+def energy(counts):
+    """Return the energy of one kind-to-number mapping, in units of one addition."""
+    return sum(ENERGY[kind] * number for kind, number in counts.items())
+

@@ -1,0 +1,276 @@
+"""The figures, in a style for print: told apart by markers and lines, readable in grey.
+
+Each function takes the rows of a table (see `tables`) and returns a Figure that pyplot
+does not know of.
+"""
+
+from contextlib import contextmanager
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from ..bases import RaisedCosineBasis
+from ..estimator import DECODINGS
+from .claims import TARGET
+from .tables import grouped, interval
+
+#: Widths of a page with two columns, in inches.
+PAGE, COLUMN = 7.16, 3.5
+
+_STYLE = {
+    "font.size": 8,
+    "axes.labelsize": 8,
+    "axes.titlesize": 8,
+    "legend.fontsize": 7,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "lines.linewidth": 1.1,
+    "lines.markersize": 4,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "pdf.fonttype": 42,  # letters stay letters
+}
+
+_FIRST = dict(color="black", marker="o", linestyle="-")
+_RATE = dict(color="0.45", marker="s", linestyle="--", markerfacecolor="white")
+
+#: The curves of figures of accuracy: decoder, column, label and look.
+_CURVES = (
+    ("first-to-spike", "accuracy", "first-to-spike", _FIRST),
+    ("rate", "accuracy", "rate", _RATE),
+    ("first-to-spike", "accuracy_by_spikes", "first-to-spike, ties at random",
+     dict(color="black", marker="^", linestyle=":", markerfacecolor="white")),
+    ("rate", "accuracy_by_spikes", "rate, ties at random",
+     dict(color="0.45", marker="x", linestyle=":")),
+)  # fmt: skip
+
+_TITLES = {"paper": "the paper's settings", "package": "the package's settings"}
+
+#: Intervals may reach beyond 0 and 1, which the scale of accuracies cannot show.
+_SHOWN = (0.05, 0.999)
+_ACCURACIES = (0.1, 0.2, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995)
+#: Values of T that figures with a curve or bar a T show.
+_STEPS = (4, 8, 16, 32)
+
+_OPERATIONS = (20, 50, 100, 200, 500, 1000, 2000)
+
+_HATCHES = ("", "////", "....", "xxxx")
+_GREYS = ("0.15", "0.5", "0.75", "0.95")
+
+
+def save(figure, path, quick):
+    """Write a figure as PNG and PDF, with the word "quick" if it is of a quick run."""
+    with matplotlib.rc_context(_STYLE):
+        if quick:
+            figure.suptitle("quick run", fontsize=9, style="italic", weight="bold")
+        figure.savefig(path.with_suffix(".png"), dpi=200)
+        # The same results give the same file.
+        figure.savefig(path.with_suffix(".pdf"), metadata={"CreationDate": None})
+
+
+def basis(n_basis=4):
+    """Fig. 3: the raised cosines with a = 7500 and c = 1, and their samples at the lags."""
+    fine = 40  # points a lag
+    window = n_basis + 2  # until the last one is 0
+    sampled = RaisedCosineBasis(n_basis, window)
+    # The same functions, on a finer axis.
+    step = np.expm1(np.pi / (2 * 7500.0)) / fine
+    smooth = RaisedCosineBasis(n_basis, window * fine + 1, dt=step)
+    lags = np.arange(1, window + 1)
+    with _axes(1, 1, COLUMN, 2.2) as (figure, [[ax]]):
+        for k in range(n_basis):
+            grey = str(0.6 * k / n_basis)
+            style = ("-", "--", "-.", ":")[k % 4]
+            ax.plot(1 + np.arange(window * fine + 1) / fine, smooth.matrix[:, k], style, color=grey)
+            ax.plot(lags, sampled.matrix[:, k], "osD^"[k % 4], color=grey, label=f"$k={k + 1}$")
+        ax.set_xlim(0.8, window + 0.2)
+        ax.set_xticks(lags)
+        ax.set_xlabel("lag [steps]")
+        ax.set_ylabel("basis function")
+        ax.set_ylim(-0.03, 1.03)
+        _legend_below(figure, ax)
+    return figure
+
+
+def accuracy_vs_k(rows):
+    """Fig. 4: test accuracy against the number of basis functions, T = 4."""
+    classes = list(dict.fromkeys(row["classes"] for row in rows))
+    settings = list(dict.fromkeys(row["settings"] for row in rows))
+    n_rows = len(settings)
+    with _axes(
+        n_rows, len(classes), PAGE, 2.1 * n_rows, sharex=True, sharey="col"
+    ) as (figure, axes):
+        for line, name in zip(axes, settings):
+            for ax, chosen in zip(line, classes):
+                group = [r for r in rows if (r["settings"], r["classes"]) == (name, chosen)]
+                _accuracy_curves(ax, group, "n_basis")
+                ax.set_xticks(sorted({row["n_basis"] for row in rows}))
+        _label_outer(axes, "number of basis functions $K$", None)
+        for ax, chosen in zip(axes[0], classes):
+            ax.set_title(_digits(chosen))
+        for ax, name in zip(axes[:, 0], settings):
+            ax.set_ylabel(f"test accuracy,\n{_TITLES[name]}")
+        _legend_below(figure, axes[0][0])
+    return figure
+
+
+def accuracy_vs_complexity(rows):
+    """Fig. 5: test accuracy against operations per class, K = T."""
+    ann = [row for row in rows if row["decoder"] == "ann"]
+    rows = [row for row in rows if row["decoder"] != "ann"]
+    settings = list(dict.fromkeys(row["settings"] for row in rows))
+    with _axes(1, len(settings), PAGE, 3.1, sharex=True, sharey=True) as (figure, axes):
+        for ax, name in zip(axes[0], settings):
+            _accuracy_curves(ax, [r for r in rows if r["settings"] == name], "operations_per_class")
+            for row in ann:
+                ax.plot(row["operations_per_class"], row["accuracy"], "*", color="black",
+                        markersize=9, markerfacecolor="white", label="logistic ANN")
+            ax.axhline(TARGET, color="0.7", linewidth=0.7, zorder=0)
+            ax.annotate(f"{TARGET:.1%}", (1, TARGET), xycoords=("axes fraction", "data"),
+                        ha="right", va="bottom", fontsize=6, color="0.4")
+            ax.set_xscale("log")
+            _plain_ticks(ax.xaxis, _OPERATIONS)
+            ax.set_title(_TITLES[name])
+        _label_outer(axes, "operations per class and image", "test accuracy")
+        _legend_below(figure, axes[0][0])
+    return figure  # fmt: skip
+
+
+def decision_times(rows):
+    """When first-to-spike decisions are made, for several T."""
+    rows = [row for row in rows if row["decoder"] == "first-to-spike"]
+    settings = list(dict.fromkeys(row["settings"] for row in rows))
+    shown = _shown_steps(rows)
+    with _axes(1, len(settings), PAGE, 2.4, sharey=True) as (figure, axes):
+        for ax, name in zip(axes[0], settings):
+            for index, n_steps in enumerate(shown):
+                group = [r for r in rows if (r["settings"], r["n_steps"]) == (name, n_steps)]
+                steps, ends = _curve(group, "step", "fraction")
+                _plot_interval(
+                    ax, steps, ends.clip(0), label=f"$T={n_steps}$", markersize=3,
+                    color=str(0.2 * index), marker="osD^"[index],
+                    linestyle=("-", "--", "-.", ":")[index],
+                )
+            ax.set_title(_TITLES[name])
+        _label_outer(axes, "time of the first output spike [steps]", "fraction of test images")
+        axes[0][-1].legend(frameon=False)
+    return figure  # fmt: skip
+
+
+def deadlines(rows):
+    """Accuracy if the decision must be made by a deadline."""
+    settings = list(dict.fromkeys(row["settings"] for row in rows))
+    n_steps = max(row["n_steps"] for row in rows)
+    with _axes(1, len(settings), PAGE, 2.8, sharey=True) as (figure, axes):
+        for ax, name in zip(axes[0], settings):
+            group = [r for r in rows if (r["settings"], r["n_steps"]) == (name, n_steps)]
+            _accuracy_curves(ax, group, "deadline", markevery=max(1, n_steps // 8))
+            ax.set_title(f"$K=T={n_steps}$, {_TITLES[name]}")
+        _label_outer(axes, "deadline [steps]", "test accuracy")
+        _legend_below(figure, axes[0][0])
+    return figure
+
+
+def operations(rows):
+    """Energy of a decision by layer, in units of one addition."""
+    settings = [name for name in dict.fromkeys(row["settings"] for row in rows) if name]
+    shown = _shown_steps([row for row in rows if row["decoder"] != "ann"])
+    layers = ("encoding", "synapses", "filters", "outputs")
+    with _axes(1, len(settings), PAGE, 2.6, sharey=True, sharex=True) as (figure, axes):
+        for ax, name in zip(axes[0], settings):
+            bars = [(decoder, n_steps) for n_steps in shown for decoder in DECODINGS]
+            names = [f"{decoder}, $T={n_steps}$" for decoder, n_steps in bars] + ["ANN"]
+            left = np.zeros(len(names))
+            for layer, grey, hatch in zip(layers, _GREYS, _HATCHES):
+                width = [
+                    _energy(rows, layer, settings=name, decoder=decoder, n_steps=n_steps)
+                    for decoder, n_steps in bars
+                ] + [_energy(rows, layer, decoder="ann")]
+                ax.barh(names, width, left=left, label=layer, facecolor=grey, hatch=hatch,
+                        edgecolor="black", linewidth=0.5)
+                left += width
+            ax.set_title(_TITLES[name])
+        axes[0][0].invert_yaxis()
+        _label_outer(axes, "energy an image [additions]", None)
+        _legend_below(figure, axes[0][0])
+    return figure  # fmt: skip
+
+
+# ------------------------------------------------------------------ parts of figures
+
+
+@contextmanager
+def _axes(n_rows, n_columns, width, height, **sharing):
+    with matplotlib.rc_context(_STYLE):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        yield figure, figure.subplots(n_rows, n_columns, squeeze=False, **sharing)
+
+
+def _accuracy_curves(ax, rows, x, **look):
+    """Draw the accuracies of both decoders against the column `x`."""
+    ax.set_yscale("logit")  # before drawing, for the margins
+    for decoder, column, label, style in _CURVES:
+        group = [row for row in rows if row["decoder"] == decoder]
+        positions, ends = _curve(group, x, column)
+        _plot_interval(ax, positions, ends.clip(*_SHOWN), label=label, **style, **look)
+    _plain_ticks(ax.yaxis, _ACCURACIES)
+    ax.grid(axis="y", color="0.92", linewidth=0.5)
+
+
+def _curve(rows, x, column):
+    """Return mean positions, and means and intervals of a column, one a point."""
+    positions, ends = [], []
+    # Operations differ between the seeds of a point.
+    key = "n_steps" if x == "operations_per_class" else x
+    for group in grouped(rows, (key,)).values():
+        positions.append(np.mean([row[x] for row in group]))
+        ends.append(interval([row[column] for row in group]))
+    return np.array(positions), np.array(ends)
+
+
+def _plot_interval(ax, x, ends, **look):
+    mean, low, high = ends.T
+    ax.errorbar(x, mean, np.stack([mean - low, high - mean]), elinewidth=0.7, capsize=1.5, **look)
+
+
+def _plain_ticks(axis, values):
+    axis.set_major_locator(FixedLocator(values))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(NullLocator())
+
+
+def _energy(rows, layer, **where):
+    """Return the mean energy of a layer over the rows with the values `where`."""
+    fits = grouped(
+        [r for r in rows if r["layer"] == layer and all(r[k] == v for k, v in where.items())],
+        ("seed",),
+    ).values()
+    return np.mean([sum(row["energy"] for row in fit) for fit in fits]) if fits else 0.0
+
+
+def _shown_steps(rows):
+    """Return up to four values of T for which there are rows."""
+    there = sorted({row["n_steps"] for row in rows})
+    return [n_steps for n_steps in _STEPS if n_steps in there] or there[:4]
+
+
+def _label_outer(axes, x, y):
+    for ax in axes[-1]:
+        ax.set_xlabel(x)
+    for ax in axes[:, 0]:
+        ax.set_ylabel(y)
+
+
+def _legend_below(figure, ax):
+    handles, labels = ax.get_legend_handles_labels()
+    if labels[0] == "logistic ANN":  # matplotlib puts lines before error bars
+        handles, labels = handles[1:] + handles[:1], labels[1:] + labels[:1]
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+
+
+def _digits(classes):
+    digits = classes.split()
+    return "all ten digits" if len(digits) == 10 else "digits " + ", ".join(digits)

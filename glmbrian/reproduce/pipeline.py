@@ -1,0 +1,297 @@
+"""From a protocol to its tables and figures."""
+
+import json
+import platform
+import time
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+
+from .._version import __version__
+from ..estimator import GLMClassifier
+from ..progress import Progress
+from . import claims, figures, tables
+from .fits import AnnFit, Build, Fit
+from .protocol import PACKAGE_LEARNING_RATE, SETTINGS
+from .selection import mean_accuracies, selected, selection_fits
+from .sweep import Results, sweep, write_atomically
+
+#: What says, in the folder of the results, which protocol they are of.
+_SETTINGS_FILE = "settings.json"
+
+#: Packages on which numbers may depend.
+_PACKAGES = ("brian2", "numpy", "scipy", "scikit-learn")
+
+
+def reproduce(targets, protocol, output, workers, device="cpp_standalone", verbose=True, say=print):
+    """Run what is missing of a protocol, and write its tables and figures.
+
+    Parameters
+    ----------
+    targets : list of str
+        Some of `protocol.TARGETS`.
+    protocol : Protocol
+    output : str or Path
+        A new or an empty folder, or one with results of the same protocol, which
+        are used again.
+    workers : context manager
+        See `sweep.local_workers` and `sweep.dask_workers`.
+    device : str
+        Of the `GLMClassifier`.
+    verbose : bool
+        Show a progress bar.
+    say : callable
+        Takes the line that tells what is to be done.
+
+    Returns
+    -------
+    dict
+        What was done, how many of the paper's claims hold, and where it is written.
+
+    Raises
+    ------
+    ValueError
+        If `output` holds something else.
+    OSError
+        If it cannot be read or written.
+    """
+    started = time.perf_counter()
+    output = Path(output)
+    about = _description(protocol, device)
+    about["runs"] = _earlier_runs(output, about)
+    study = _Study(targets, protocol, device, Results(output / "fits"))
+    with workers as run:
+        output.mkdir(parents=True, exist_ok=True)
+        _write_json(output / _SETTINGS_FILE, about)
+        say(study.plan())
+        with Progress("fits", study.n_presentations, verbose) as progress:
+            study.run(run, progress)
+    checked = study.write(output)
+    done = {"targets": targets, **study.done, "seconds": time.perf_counter() - started}
+    about["runs"].append(done)
+    _write_json(output / _SETTINGS_FILE, about)
+    return {
+        **done,
+        "claims_that_hold": f"{sum(claim['holds'] for claim in checked)} of {len(checked)}",
+        "output": str(output),
+    }
+
+
+class _Study:
+    """The fits of some figures.
+
+    They come in two stages: with the paper's settings, the learning rate of a fit is
+    known only once the cross-validation is over.
+    """
+
+    def __init__(self, targets, protocol, device, results):
+        self.protocol, self.device, self.results = protocol, device, results
+        self.designs = {target: protocol.designs(target) for target in targets}
+        every = dict.fromkeys(design for designs in self.designs.values() for design in designs)
+        self.searches = {design: selection_fits(protocol, design, device) for design in every}
+        package_fits = [fit for design in every for fit in self.fits("package", design)]
+        self.first_stage = package_fits + [
+            fit for search in self.searches.values() for folds in search.values() for fit in folds
+        ]
+        # As many fits follow with the paper's settings.
+        self.n_fits = len(self.first_stage) + len(package_fits)
+        self.n_presentations = sum(fit.n_presentations for fit in self.first_stage + package_fits)
+        self.ann = AnnFit(
+            protocol.class_sets[0], protocol.n_train, protocol.n_test, protocol.n_folds
+        )
+        if self.designs.get("accuracy-vs-complexity"):
+            self.first_stage.append(self.ann)
+        self.builds = {}
+        self.n_passed = 0
+        self.done = {
+            "architectures": len(every),
+            "fits": 0,
+            "presentations": 0,
+            "seconds_building": 0.0,
+            "seconds_training": 0.0,
+            "most_seconds_to_find_a_program": 0.0,
+        }
+
+    def plan(self):
+        """Return what there is to do, in a line."""
+        return (
+            f"{self.protocol.name}: {self.n_fits:,} fits of {len(self.searches)} architectures, "
+            f"{self.n_presentations / 1e6:,.1f} million presentations"
+        )
+
+    def fits(self, settings, design):
+        """Return the fits of a design, one a seed; for the paper's, the search must be over."""
+        rate = PACKAGE_LEARNING_RATE
+        if settings == "paper":
+            rate = selected(mean_accuracies(self.searches[design], self.results))
+        protocol = self.protocol
+        return [
+            Fit(
+                settings=settings,
+                design=design,
+                learning_rate=rate,
+                n_epochs=protocol.n_epochs,
+                seed=seed,
+                n_train=protocol.n_train,
+                n_test=protocol.n_test,
+                device=self.device,
+            )
+            for seed in range(protocol.n_seeds)
+        ]
+
+    # ------------------------------------------------------------------ running
+
+    def run(self, workers, progress):
+        """Run all fits whose results are missing."""
+        self._run_stage(self.first_stage, workers, progress)
+        paper_fits = [fit for design in self.searches for fit in self.fits("paper", design)]
+        self._run_stage(paper_fits, workers, progress)
+
+    def _run_stage(self, fits, workers, progress):
+        missing = [fit for fit in fits if fit not in self.results]
+        self._build(missing, workers, progress)
+        self.n_passed += sum(fit.n_presentations for fit in set(fits) - set(missing))
+        progress(self.n_passed)
+
+        def finished(fit, result):
+            self.n_passed += fit.n_presentations
+            progress(self.n_passed)
+            self._count(fit, result)
+
+        sweep(missing, self.results, workers, finished)
+
+    def _build(self, fits, workers, progress):
+        """Compile what `fits` need: two of them at once would both compile it."""
+        builds = [Build(fit.design, self.device) for fit in fits if isinstance(fit, Fit)]
+        if all(build in self.builds for build in builds):
+            return
+        progress.compiling()
+        sweep(builds, self.builds, workers)
+        seconds = [built["timing"]["build_seconds"] for built in self.builds.values()]
+        self.done["seconds_building"] = sum(seconds)
+        progress(0)
+
+    def _count(self, fit, result):
+        done = self.done
+        done["fits"] += 1
+        done["presentations"] += fit.n_presentations
+        if isinstance(fit, Fit):
+            timing = result["timing"]
+            done["seconds_training"] += timing["run_seconds"]
+            # Far below the time of a build, if each program was built once.
+            done["most_seconds_to_find_a_program"] = max(
+                done["most_seconds_to_find_a_program"], timing["build_seconds"]
+            )
+
+    # ------------------------------------------------------------------ writing
+
+    def write(self, output):
+        """Write the tables and figures, and return the claims."""
+        quick = self.protocol.name == "quick"
+        checked = []
+        for target, designs in self.designs.items():
+            stem = target.replace("-", "_")
+            if target == "basis":
+                figures.save(figures.basis(), output / stem, quick)
+                continue
+            pairs = [
+                (fit, self.results[fit])
+                for settings in SETTINGS
+                for design in designs
+                for fit in self.fits(settings, design)
+            ]
+            rows = [tables.fit_row(fit, result) for fit, result in pairs]
+            if target == "accuracy-vs-k":
+                found = self._write_accuracy_vs_k(output, stem, rows, quick)
+            else:
+                found = self._write_accuracy_vs_complexity(output, stem, rows, pairs, quick)
+            tables.write_csv(output / f"{stem}_learning_rates.csv", self._rate_rows(designs))
+            _write_json(output / f"{stem}_claims.json", found)
+            checked += found
+        return checked
+
+    def _write_accuracy_vs_k(self, output, stem, rows, quick):
+        tables.write_csv(output / f"{stem}.csv", rows)
+        with_gaps = rows + tables.gap_rows(rows)
+        tables.write_csv(output / f"{stem}_summary.csv", tables.summary(with_gaps))
+        figures.save(figures.accuracy_vs_k(rows), output / stem, quick)
+        return claims.accuracy_vs_k_claims(rows)
+
+    def _write_accuracy_vs_complexity(self, output, stem, rows, pairs, quick):
+        ann = self.results[self.ann]
+        with_ann = rows + [tables.ann_row(self.ann, ann)]
+        tables.write_csv(output / f"{stem}.csv", with_ann)
+        tables.write_csv(output / f"{stem}_summary.csv", tables.summary(rows))
+        figures.save(figures.accuracy_vs_complexity(with_ann), output / stem, quick)
+        details = {
+            "decision_times": [
+                row for fit, result in pairs for row in tables.decision_time_rows(fit, result)
+            ],
+            "deadlines": [
+                row for fit, result in pairs for row in tables.deadline_rows(fit, result)
+            ],
+            "operations": [
+                row
+                for fit, result in [*pairs, (self.ann, ann)]
+                for row in tables.operation_rows(fit, result)
+            ],
+        }
+        for name, table in details.items():
+            tables.write_csv(output / f"{name}.csv", table)
+            figures.save(getattr(figures, name)(table), output / name, quick)
+        return claims.accuracy_vs_complexity_claims(rows)
+
+    def _rate_rows(self, designs):
+        return [
+            row
+            for design in designs
+            for row in tables.rate_rows(
+                design, mean_accuracies(self.searches[design], self.results)
+            )
+        ]
+
+
+# ------------------------------------------------------------------ the folder
+
+
+def _description(protocol, device):
+    """Return all that the results depend on.
+
+    Of the settings, the protocol replaces the sizes, the learning rate and the seed.
+    """
+    about = {
+        "protocol": asdict(protocol),
+        "settings": {name: GLMClassifier(**SETTINGS[name]).get_params() for name in SETTINGS},
+        "device": device,
+        "versions": {
+            "glmbrian": __version__,
+            "python": platform.python_version(),
+            **{package: version(package) for package in _PACKAGES},
+        },
+    }
+    return json.loads(json.dumps(about))
+
+
+def _earlier_runs(output, about):
+    """Return the runs whose results are in a folder, if they are of what `about` describes."""
+    if not output.exists() or (output.is_dir() and not any(output.iterdir())):
+        return []
+    try:
+        earlier = json.loads((output / _SETTINGS_FILE).read_text())
+        runs = earlier.pop("runs")
+    except (OSError, ValueError, KeyError):
+        raise ValueError(
+            f"output: {output} is not empty, and holds no {_SETTINGS_FILE} of an earlier run; "
+            "choose a new or an empty folder"
+        ) from None
+    if earlier != about:
+        differing = [name for name in about if earlier.get(name) != about[name]]
+        raise ValueError(
+            f"output: {output} holds results of another {', '.join(differing)} (see its "
+            f"{_SETTINGS_FILE}); choose another folder, or remove that one"
+        )
+    return runs
+
+
+def _write_json(path, content):
+    write_atomically(path, json.dumps(content, indent=1, allow_nan=False) + "\n")

@@ -1,0 +1,148 @@
+"""Many fits at once, here or on a cluster, of which none is done twice.
+
+A job is a dataclass with a method `run`, such as `fits.Fit`.  Its result is kept in a
+file that is named by a hash of the job's content, and written in one piece: a sweep
+that was killed finds what had finished when it is started again.
+"""
+
+import contextlib
+import json
+import os
+import tempfile
+import threading
+from dataclasses import asdict
+from pathlib import Path
+
+import joblib
+from joblib.externals.loky import get_reusable_executor
+from tqdm import tqdm
+
+from ..cache import content_key
+from ..validation import integer
+
+#: Seconds to wait for the scheduler of a cluster.
+_LONGEST_CONNECTING = 10
+
+
+class Results:
+    """The results of finished jobs, a file each.
+
+    Parameters
+    ----------
+    folder : Path
+        Made with the first result.
+    """
+
+    def __init__(self, folder):
+        self._folder = Path(folder)
+
+    def __contains__(self, job):
+        return self._file(job).is_file()
+
+    def __getitem__(self, job):
+        return json.loads(self._file(job).read_text())["result"]
+
+    def __setitem__(self, job, result):
+        self._folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(
+            self._file(job), json.dumps({"job": asdict(job), "result": result}, indent=1)
+        )
+
+    def _file(self, job):
+        return self._folder / f"{content_key([type(job).__name__, asdict(job)])}.json"
+
+
+def write_atomically(path, text):
+    """Write a text file that is there as a whole or not at all."""
+    handle, temporary = tempfile.mkstemp(prefix=".unfinished-", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def sweep(jobs, results, workers, finished=lambda job, result: None):
+    """Run those of the jobs whose result is not there yet, and keep their results.
+
+    Parameters
+    ----------
+    jobs : iterable
+        Any two that are equal are run once.
+    results : Results or dict
+    workers : callable
+        See `local_workers` and `dask_workers`.
+    finished : callable
+        ``finished(job, result)`` is called after each.
+    """
+    missing = [job for job in dict.fromkeys(jobs) if job not in results]
+    # The largest first, so that no worker is left with one when all else is done.
+    missing.sort(key=lambda job: job.size, reverse=True)
+    for job, result in workers(joblib.delayed(_run)(job) for job in missing):
+        results[job] = result
+        finished(job, result)
+
+
+def _run(job):
+    # tqdm's own lock is a semaphore, which a worker that is stopped leaves behind.
+    tqdm.set_lock(threading.RLock())
+    return job, job.run()
+
+
+@contextlib.contextmanager
+def local_workers(n_jobs):
+    """Yield a function that runs joblib's delayed calls in `n_jobs` processes."""
+    parallel = _parallel(integer(n_jobs, "n_jobs"))
+    try:
+        yield parallel
+    finally:
+        # joblib would keep its processes for later calls.
+        get_reusable_executor().shutdown(wait=True, kill_workers=True)
+
+
+@contextlib.contextmanager
+def dask_workers(address):
+    """Yield a function that runs joblib's delayed calls on a Dask cluster.
+
+    Parameters
+    ----------
+    address : str
+        Of the scheduler, such as "tcp://127.0.0.1:8786".
+
+    Raises
+    ------
+    RuntimeError
+        If Dask is not installed.
+    OSError
+        If there is no scheduler at the address.
+    ValueError
+        If there are no workers, or some have several threads.
+    """
+    try:
+        from distributed import Client
+    except ModuleNotFoundError:
+        raise RuntimeError(
+            "dask: a cluster needs Dask; install it with: pip install 'glmbrian[cluster]'"
+        ) from None
+    try:
+        client = Client(address, timeout=_LONGEST_CONNECTING, set_as_default=True)
+    except (OSError, ValueError) as error:
+        raise OSError(f"dask: no scheduler answers at {address!r}: {error}") from None
+    with client:
+        threads = list(client.nthreads().values())
+        if not threads or max(threads) > 1:
+            found = f"they have {threads} threads" if threads else "there are none"
+            raise ValueError(
+                "dask: a cluster needs workers with one thread each, since Brian 2 is not made "
+                f"for several, but {found}; start them with: dask worker {address} --nthreads 1"
+            )
+        with joblib.parallel_config(backend="dask"):
+            yield _parallel(-1)
+
+
+def _parallel(n_jobs):
+    # Each job takes long enough to be handed out by itself.
+    return joblib.Parallel(n_jobs=n_jobs, batch_size=1, return_as="generator_unordered")
