@@ -88,7 +88,7 @@ def early_stopping(n_steps, n_rounds, n_epochs):
         ``n_steps``, ``ratio`` of images a second, first-to-spike over rate, and
         ``mean_decision_step``.
     """
-    data = workloads.repeated(workloads.mnist(2, n_steps), 20_000)
+    data = workloads.repeated(workloads.mnist(2, n_steps), 60_000)
     classifiers = []
     for decoding in ("first-to-spike", "rate"):
         one = GLMClassifier(

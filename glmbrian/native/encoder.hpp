@@ -43,9 +43,9 @@ public:
         std::iota(active_.begin(), active_.end(), 0);  // ready-made trains may be anywhere
         const size_t values = (size_t)job.n_items * N_INPUTS;
         if (data_ == Data::levels)
-            levels_ = read_array<uint16_t>("job/data.bin", values);
+            levels_.open("job/data.bin", values);
         else
-            bytes_ = read_array<uint8_t>("job/data.bin", data_ == Data::trains ? values * N_STEPS : values);
+            bytes_.open("job/data.bin", data_ == Data::trains ? values * N_STEPS : values);
         for (int value = 0; value < 256; value++)
             level_of_byte_[value] = (uint16_t)std::nearbyint(value * (65536.0 / 510.0));
     }
@@ -59,6 +59,16 @@ public:
             list_active(&bytes_[(size_t)item * N_INPUTS], level_of_byte_);
         else if (data_ == Data::levels)
             list_active(&levels_[(size_t)item * N_INPUTS], nullptr);
+    }
+
+    // Lets the processor fetch an item that will be next: the order is one of chance.
+    void expect(int64_t item) const
+    {
+        if (data_ == Data::trains) return;
+        const size_t first = (size_t)item * N_INPUTS;
+        const char* data = data_ == Data::levels ? (const char*)&levels_[first] : (const char*)&bytes_[first];
+        const size_t size = (size_t)N_INPUTS * (data_ == Data::levels ? sizeof(uint16_t) : 1);
+        for (size_t line = 0; line < size; line += 64) __builtin_prefetch(data + line);
     }
 
     // The level of an input in this presentation.
@@ -89,8 +99,8 @@ private:
     Data data_;
     uint64_t key_, base_;
     int64_t item_;
-    std::vector<uint8_t> bytes_;
-    std::vector<uint16_t> levels_;
+    MappedArray<uint8_t> bytes_;
+    MappedArray<uint16_t> levels_;
     uint16_t level_of_byte_[256];
     // Inputs that can spike in this presentation: most pixels of an image cannot.
     int n_active_;

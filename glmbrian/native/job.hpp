@@ -19,7 +19,11 @@
 #include <string>
 #include <vector>
 
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "glmbrian_model.hpp"
 
@@ -65,6 +69,28 @@ std::vector<T> read_array(const std::string& path, size_t size)
     file.read(reinterpret_cast<char*>(values.data()), size * sizeof(T));
     return values;
 }
+
+// A file that the operating system reads where it is looked at, since data may be large.
+template <class T>
+class MappedArray {
+public:
+    void open(const std::string& path, size_t size)
+    {
+        const int file = ::open(path.c_str(), O_RDONLY);
+        struct stat about;
+        if (file < 0 || fstat(file, &about) != 0) fail("cannot read " + path);
+        if ((size_t)about.st_size != size * sizeof(T)) fail(path + " has the wrong size");
+        if (size == 0) return;
+        void* data = mmap(nullptr, size * sizeof(T), PROT_READ, MAP_PRIVATE, file, 0);
+        if (data == MAP_FAILED) fail("cannot read " + path);
+        close(file);
+        data_ = static_cast<const T*>(data);
+    }
+    const T& operator[](size_t n) const { return data_[n]; }
+
+private:
+    const T* data_ = nullptr;
+};
 
 template <class T>
 void write_array(std::ofstream& file, const T* values, size_t size)

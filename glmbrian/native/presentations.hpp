@@ -93,6 +93,7 @@ private:
     void begin_presentation()
     {
         encoder_.begin(schedule_.item(), schedule_.presentation());
+        encoder_.expect(schedule_.next_item());
         neuron_presentation()[0] = (int32_t)schedule_.presentation();
         neuron_first_step()[0] = (int32_t)timestep();
         clear_filters();

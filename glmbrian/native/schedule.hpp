@@ -26,6 +26,7 @@ public:
     }
 
     int64_t item() const { return order_[position_]; }
+    int64_t next_item() const { return order_[std::min(position_ + 1, job.n_items - 1)]; }
     int64_t presentation() const
     {
         return job.first_presentation + epoch_ * job.n_items + position_;
@@ -110,16 +111,17 @@ private:
 
     void begin_epoch()
     {
-        for (int64_t n = 0; n < job.n_items; n++) order_[n] = n;
-        if (!job.train) return;
+        if (!job.train) {
+            std::iota(order_.begin(), order_.end(), 0);
+            return;
+        }
         // The order is that of one hash an item; see glmbrian.randomness.shuffled.
         const int64_t epochs_before = job.first_presentation / job.n_items;
         const uint64_t base = hash(job.order_key, (uint64_t)(epochs_before + epoch_));
-        std::vector<uint64_t> rank(job.n_items);
-        for (int64_t n = 0; n < job.n_items; n++) rank[n] = hash(base, (uint64_t)n);
-        std::sort(order_.begin(), order_.end(), [&](int64_t a, int64_t b) {
-            return rank[a] != rank[b] ? rank[a] < rank[b] : a < b;
-        });
+        std::vector<std::pair<uint64_t, int64_t>> ranked(job.n_items);
+        for (int64_t n = 0; n < job.n_items; n++) ranked[n] = {hash(base, (uint64_t)n), n};
+        std::sort(ranked.begin(), ranked.end());
+        for (int64_t n = 0; n < job.n_items; n++) order_[n] = ranked[n].second;
     }
 
     void show_progress(bool last)
