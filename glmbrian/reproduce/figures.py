@@ -129,8 +129,8 @@ def accuracy_vs_complexity(rows):
                 ax.plot(row["operations_per_class"], row["accuracy"], "*", color="black",
                         markersize=9, markerfacecolor="white", label="logistic ANN")
             ax.axhline(TARGET, color="0.7", linewidth=0.7, zorder=0)
-            ax.annotate(f"{TARGET:.1%}", (1, TARGET), xycoords=("axes fraction", "data"),
-                        ha="right", va="bottom", fontsize=6, color="0.4")
+            ax.annotate(f"{TARGET:.1%}", (0.01, TARGET), xycoords=("axes fraction", "data"),
+                        ha="left", va="bottom", fontsize=6, color="0.4")
             ax.set_xscale("log")
             _plain_ticks(ax.xaxis, _OPERATIONS)
             ax.set_title(_TITLES[name])
