@@ -23,8 +23,9 @@ GENN_ENV := .venv-genn
 # In a variable, because a comma would end the argument of a call.
 GENN_EXTRAS := [genn,test]
 
-SOURCES := setup.cfg pyproject.toml $(wildcard README.md data/* \
-	glmbrian/*.py glmbrian/*/*.py glmbrian/native/*.hpp)
+SOURCES := setup.cfg pyproject.toml $(wildcard README.md data/*.* \
+	glmbrian/*.py glmbrian/*/*.py glmbrian/*/*/*.py glmbrian/native/*.hpp \
+	glmbrian/benchmark/peers/*.cpp)
 
 # $(call install,python,its version,environment,extras)
 define install

@@ -93,7 +93,8 @@ def kept_programs():
 def clear():
     """Remove all compiled programs; they are compiled anew when they are needed."""
     for program in _finished():
-        shutil.rmtree(program)
+        # Another process may be removing the same ones.
+        shutil.rmtree(program, ignore_errors=True)
 
 
 def _finished():
@@ -157,14 +158,16 @@ def _remove_oldest(programs):
         # Another process may be removing the same ones.
         with contextlib.suppress(OSError):
             ages[path] = time.time() - path.stat().st_mtime
-    finished = [path for path in ages if not path.name.startswith(_BUILDING)]
-    killed = [path for path in ages.keys() - finished if ages[path] > _LONGEST_BUILD]
+    # There may be others' folders beside them.
+    finished = [path for path in ages if (path / _FILE_LIST).is_file()]
     total = 0
-    # The newest stays, however large it is.
     for path in sorted(finished, key=ages.get):
-        fits = total == 0 or total + _size(path) <= MOST_BYTES
-        total += _size(path)
-        if not fits:
+        size = _size(path)
+        # The newest stays, however large it is.
+        if total == 0 or total + size <= MOST_BYTES:
+            total += size
+        else:
             shutil.rmtree(path, ignore_errors=True)
-    for path in killed:
-        shutil.rmtree(path, ignore_errors=True)
+    for path in ages:
+        if path.name.startswith(_BUILDING) and ages[path] > _LONGEST_BUILD:
+            shutil.rmtree(path, ignore_errors=True)

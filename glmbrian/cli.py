@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import shlex
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -20,7 +21,7 @@ def main(arguments=None):
         options = _parser().parse_args(arguments)
         name += f" {options.command}"
         result = options.run(options)
-    except (ValueError, TypeError, OSError, RuntimeError) as error:
+    except (ValueError, TypeError, OSError, RuntimeError, subprocess.SubprocessError) as error:
         print(f"{name}: error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -144,7 +145,7 @@ def _add_reproduce_options(command):
     command.add_argument("figure", choices=(*TARGETS, "all"),
                          help="figure 3, 4 or 5 of the paper, or all of them")
     command.add_argument("--quick", action="store_true",
-                         help="fewer images, epochs, seeds and points: minutes in place of hours")
+                         help="fewer images, epochs, seeds and points")
     command.add_argument("--seeds", type=int, metavar="N",
                          help=f"fits a point (default {FULL.n_seeds}, quick {QUICK.n_seeds})")
     workers = command.add_mutually_exclusive_group()
@@ -152,9 +153,10 @@ def _add_reproduce_options(command):
                          help="fits at a time on this machine (default: one a core)")
     workers.add_argument("--dask", metavar="ADDRESS",
                          help="run on the Dask cluster with this scheduler, tcp://...")
-    command.add_argument("--output", type=Path, default=Path("glmbrian-results"), metavar="DIR",
-                         help="folder for tables and figures (default %(default)s); with results of "
-                         "the same settings it is gone on with")  # fmt: skip
+    command.add_argument("--output", type=Path, metavar="DIR",
+                         help="folder for tables and figures (default glmbrian-results, or "
+                         "glmbrian-results-quick); with results of the same settings it is gone on "
+                         "with")  # fmt: skip
 
 
 def _bias(text):
@@ -253,6 +255,7 @@ def _reproduce(options):
     from .validation import integer
 
     protocol = reproduce.QUICK if options.quick else reproduce.FULL
+    output = options.output or Path("glmbrian-results" + ("-quick" if options.quick else ""))
     if options.seeds is not None:
         # An interval takes two.
         protocol = replace(protocol, n_seeds=integer(options.seeds, "--seeds", 2))
@@ -263,11 +266,11 @@ def _reproduce(options):
         workers = reproduce.local_workers(integer(n_jobs, "--jobs"))
         if options.figure != "basis":
             _require_compiler()
-    _require_writable(options.output)
+    _require_writable(output)
     return reproduce.reproduce(
         list(reproduce.TARGETS) if options.figure == "all" else [options.figure],
         protocol,
-        options.output,
+        output,
         workers,
         verbose=not options.quiet,
         say=(lambda line: None) if options.quiet else lambda line: print(line, file=sys.stderr),
@@ -282,8 +285,9 @@ def _benchmark(options):
     _require_compiler()
     if options.data_dir is not None and not options.data_dir.is_dir():
         raise FileNotFoundError(f"--data-dir: there is no folder {options.data_dir}")
-    table, pictures = options.output / "report.md", ("training.png", "scaling.png")
-    _require_writable(options.output, table, *(options.output / name for name in pictures))
+    table = options.output / "report.md"
+    others = ("benchmark.json", "training.png", "scaling.png")
+    _require_writable(options.output, table, *(options.output / name for name in others))
     results = benchmark(
         options.quick,
         options.rounds,

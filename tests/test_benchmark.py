@@ -7,6 +7,7 @@ import pytest
 
 from glmbrian.benchmark import comparisons, interleaved, report, scaling, workload
 from glmbrian.benchmark.package import Package, accuracy, micros
+from glmbrian.benchmark.peers import NumbaKernel
 from glmbrian.cli import main
 
 
@@ -159,5 +160,5 @@ def test_cache_command(tmp_path, monkeypatch, capsys):
 
 
 def test_peers_that_are_missing_are_named(monkeypatch):
-    monkeypatch.setattr(comparisons.NumbaKernel, "requires", ("no_such_module",))
+    monkeypatch.setattr(NumbaKernel, "requires", ("no_such_module",))
     assert "no_such_module not found" in comparisons.unavailable()["Numba"]

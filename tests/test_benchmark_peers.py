@@ -20,7 +20,7 @@ def numpy_target():
 
 
 def case(peer, label=None, **options):
-    reason = peer.available()
+    reason = peer.hindrance()
     return pytest.param(
         partial(peer, **options),
         id=label or peer.name,
@@ -129,6 +129,6 @@ def test_counts(peer):
 
 def test_availability(monkeypatch):
     assert len({peer.name for peer in PEERS}) == len(PEERS)
-    assert PlainBrian.available() is None
+    assert PlainBrian.hindrance() is None
     monkeypatch.setattr(PlainBrian, "requires", ("brian2", "no_such_thing"))
-    assert PlainBrian.available() == "no_such_thing not found"
+    assert PlainBrian.hindrance() == "no_such_thing not found"

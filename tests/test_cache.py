@@ -76,6 +76,17 @@ def test_a_program_larger_than_the_limit_is_kept_while_it_is_the_newest(programs
     assert [path.name for path in programs.iterdir()] == ["b"]
 
 
+def test_the_limit_leaves_the_folders_of_others_alone(programs, build, monkeypatch):
+    monkeypatch.setattr(cache, "MOST_BYTES", 1)
+    thesis = programs / "thesis"
+    thesis.mkdir(parents=True)
+    (thesis / "chapter").write_text("long")
+    os.utime(thesis, (0, 0))
+    for key in "ab":
+        cache.find_or_build(key, build)
+    assert sorted(path.name for path in programs.iterdir()) == ["b", "thesis"]
+
+
 def test_clearing_removes_programs_and_nothing_else(programs, build):
     assert cache.kept_programs() == (0, 0)
     cache.find_or_build("a", build)

@@ -14,6 +14,7 @@ import datetime
 
 from . import comparisons, report
 from .scaling import growth
+from .workload import whole_mnist
 
 __all__ = ["benchmark"]
 
@@ -38,7 +39,10 @@ def benchmark(quick=False, n_rounds=None, data_dir=None, progress=lambda text: N
         ``machine``, ``date``, ``quick``, ``n_rounds``, ``unavailable`` and the results of
         each function in `comparisons` and `scaling`, all of which JSON can write.
     """
-    n_rounds = n_rounds or (3 if quick else 5)
+    # Before anything is measured, as the files may not be there.
+    whole = None if data_dir is None else whole_mnist(data_dir, 8)
+    if n_rounds is None:
+        n_rounds = 3 if quick else 5
     seconds = 0.1 if quick else 0.6
     sizes = comparisons.SIZES[1:3] if quick else comparisons.SIZES
     results = {
@@ -54,7 +58,7 @@ def benchmark(quick=False, n_rounds=None, data_dir=None, progress=lambda text: N
     progress("second fit")
     results["second_fit"] = comparisons.second_fit(n_rounds)
     progress("many images")
-    results["many_images"] = comparisons.many_images(n_rounds, 10_000 if quick else 60_000, data_dir)
+    results["many_images"] = comparisons.many_images(n_rounds, 10_000 if quick else 60_000, whole)
     progress("imports")
     results["imports"] = comparisons.imports(n_rounds)
     results["scaling"] = growth(quick, n_rounds, seconds / 2, progress)

@@ -13,7 +13,7 @@ from ..estimator import GLMClassifier
 from . import workload as workloads
 from .interleaved import ratios, spread, take_turns
 from .package import Package, accuracy
-from .peers import HandTuned, NumbaKernel, PlainBrian, PyTorch
+from .peers import PEERS, PyTorch
 
 #: (N_Y, T = K) of the comparisons with peers.
 SIZES = ((2, 4), (2, 8), (10, 8), (10, 16))
@@ -24,7 +24,7 @@ TORCH_BATCHES = (16, 32, 64, 128)
 
 def unavailable():
     """Return the reasons, by name, why some peers cannot be measured here."""
-    reasons = {peer.name: peer.available() for peer in (NumbaKernel, PyTorch, PlainBrian, HandTuned)}
+    reasons = {peer.name: peer.hindrance() for peer in PEERS}
     return {name: reason for name, reason in reasons.items() if reason}
 
 
@@ -36,7 +36,9 @@ def training(sizes, n_rounds, seconds, progress):
     list of dict
         One for each size and contender: ``n_classes``, ``n_steps``, ``contender``,
         ``microseconds`` a presentation (see `spread`), ``ratio`` of the package's time
-        to the contender's, ``accuracy`` on the training images after the latest turn;
+        to the contender's, ``accuracy`` (see `package.accuracy`) on the training images
+        after the latest turn, which says that a contender learns: turns are of equal
+        time, so that a slow one has seen fewer images;
         and ``counts`` of the hand-tuned one (see `HandTuned.counts`).
     """
     rows = []
@@ -67,10 +69,10 @@ def training(sizes, n_rounds, seconds, progress):
 
 def _contenders(workload, seconds):
     contenders = {Package.name: Package(workload)}
-    for peer in (NumbaKernel, PlainBrian, HandTuned):
-        if not peer.available():
+    for peer in PEERS:
+        if peer is not PyTorch and peer.hindrance() is None:
             contenders[peer.name] = peer(workload)
-    if not PyTorch.available():
+    if PyTorch.hindrance() is None:
         contenders["PyTorch, batch 1"] = PyTorch(workload)
         batched = {f"PyTorch, batch {size}": PyTorch(workload, size) for size in TORCH_BATCHES}
         times = take_turns(batched, 2, seconds / 2)
@@ -113,7 +115,7 @@ def early_stopping(n_steps, n_rounds, n_epochs):
 
 
 def second_fit(n_rounds):
-    """Time a second fit of an architecture, with another seed, data and learning rate.
+    """Time a second fit of an architecture, with another seed and learning rate.
 
     A fit of 100 images takes next to no time in the program: what is left is overhead.
 
@@ -154,14 +156,15 @@ def second_fit(n_rounds):
     return {"same_process": spread(here), "fresh_process": spread(fresh)}
 
 
-def many_images(n_rounds, n_images, data_dir=None):
+def many_images(n_rounds, n_images, whole=None):
     """Train on many images of ten classes, and on 2,000, with T = K = 8.
 
     Parameters
     ----------
-    data_dir : path, optional
-        IDX files of the whole of MNIST; by default the 10,000 images that come along
-        are repeated.
+    n_images : int
+        To how many the 10,000 images that come along are repeated.
+    whole : Workload, optional
+        The whole of MNIST, in place of these.
 
     Returns
     -------
@@ -170,10 +173,8 @@ def many_images(n_rounds, n_images, data_dir=None):
         those of as many presentations of 2,000 images, the greatest resident ``memory`` of the program and of a Python process that calls
         it, in bytes, and what that process had before (``python_before``).
     """
-    if data_dir is None:
+    if whole is None:
         whole = workloads.repeated(workloads.mnist(10, 8), n_images)
-    else:
-        whole = workloads.whole_mnist(data_dir, 8)
     # As many presentations of each: three epochs of 60,000 images, ninety of 2,000.
     contenders = {"many": Package(whole), "few": Package(workloads.repeated(whole, 2000))}
     times = {name: [] for name in contenders}

@@ -18,7 +18,6 @@ class Package:
     """
 
     name = "glmbrian"
-    description = "GLMClassifier, C++ standalone"
 
     def __init__(self, workload, batch_size=1, n_replicas=1):
         self.workload = workload
@@ -28,8 +27,8 @@ class Package:
     def train(self, n_presentations, seed):
         """Train for whole epochs, at least one; return the seconds of the latest `train`.
 
-        These are all but the build: writing what the program reads, running it, and
-        reading what it has learned.
+        They are those of `timing_`: writing what the program reads, starting it, and
+        training; not the build.
         """
         images, labels = self.workload.images, self.workload.labels
         n_epochs = max(1, round(n_presentations / len(images)))

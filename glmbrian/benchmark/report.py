@@ -64,11 +64,13 @@ def markdown(results):
     about = results["machine"]
     versions = ", ".join(f"{name} {what}" for name, what in about["versions"].items() if what)
     parts = [
+        *(["This was a quick run: its turns were short."] if results["quick"] else []),
         f"{about['processor']}, {about['cores']} cores; {about['system']}; {about['compiler']}; "
         f"{versions}; {results['date']}; {results['n_rounds']} interleaved rounds, medians, in "
         "brackets the least and the greatest.",
         "## Training\n\nMicroseconds a presentation, and the time of glmbrian over that of the "
-        "other.\n\n" + _training_table(results["training"]),
+        "other. The last column says that a contender learns; turns are of equal time, so that a "
+        "slow one has seen fewer images.\n\n" + _training_table(results["training"]),
         "## What the hand-tuned kernel does\n\nOn average a presentation.\n\n"
         + _counts_table(results["training"]),
         "## Other comparisons\n\n" + _others_table(results),
@@ -76,7 +78,7 @@ def markdown(results):
         "values: 1 is linear, 0 is no growth.\n\n" + _scaling_table(results["scaling"]),
     ]
     for name, reason in results["unavailable"].items():
-        parts.append(f"{name} was not measured: {reason}.")
+        parts.append(f"{name} was not measured: {reason}. (pip install 'glmbrian[benchmark]')")
     return "\n\n".join(parts) + "\n"
 
 
@@ -106,7 +108,7 @@ def _training_table(rows):
         )
         for row in rows
     ]
-    header = ("N_Y", "T = K", "", "microseconds", "glmbrian takes, of that", "accuracy")
+    header = ("N_Y", "T = K", "", "microseconds", "glmbrian takes, of that", "accuracy in training")
     return _table(header, lines)
 
 

@@ -68,7 +68,7 @@ def repeated(workload, n_images):
 def random_images(n_inputs=784, n_classes=2, n_steps=8, n_images=1000, spike_fraction=0.05):
     """Return images of noise whose inputs spike in `spike_fraction` of the steps.
 
-    As in MNIST some pixels are bright and most are black: 5% is what it has.
+    As in MNIST, whose inputs spike in 6% of the steps, some pixels are lit and most are not.
     """
     rng = np.random.default_rng(0)
     # A lit pixel is on average 128 and spikes in a quarter of the steps.

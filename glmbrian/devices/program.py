@@ -4,6 +4,8 @@ A program reads what to do, and on which data, from a folder ``job`` in its work
 folder (see `native/job.hpp`), and leaves its results there.
 """
 
+import contextlib
+import platform
 import subprocess
 import tempfile
 import time
@@ -112,9 +114,19 @@ class Program:
                 "source": [package.joinpath(path).read_text() for path in _SOURCES + self.sources],
                 "brian2": brian2.__version__,
                 "compiler": compiler_setting(),
+                "processor": _processor(),
                 "device": self.setting(network),
             }
         )
+
+
+def _processor():
+    """Return what the compiler may make use of; machines may share their cache."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith(("flags", "Features")):
+                return line.split(":", 1)[1].split()
+    return platform.machine()
 
 
 def _code_of(value):

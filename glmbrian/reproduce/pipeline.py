@@ -278,8 +278,8 @@ def _earlier_runs(output, about):
         return []
     try:
         earlier = json.loads((output / _SETTINGS_FILE).read_text())
-        runs = earlier.pop("runs")
-    except (OSError, ValueError, KeyError):
+        runs = list(earlier.pop("runs"))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise ValueError(
             f"output: {output} is not empty, and holds no {_SETTINGS_FILE} of an earlier run; "
             "choose a new or an empty folder"

@@ -37,7 +37,12 @@ class Results:
         self._folder = Path(folder)
 
     def __contains__(self, job):
-        return self._file(job).is_file()
+        # A machine that stopped may have left a file without its content.
+        try:
+            kept = json.loads(self._file(job).read_text())
+        except (OSError, ValueError):
+            return False
+        return isinstance(kept, dict) and bool(kept.get("result"))
 
     def __getitem__(self, job):
         return json.loads(self._file(job).read_text())["result"]

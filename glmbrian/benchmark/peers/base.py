@@ -1,6 +1,6 @@
 """What all peers share."""
 
-import importlib.util
+import importlib
 import shutil
 from abc import ABC, abstractmethod
 
@@ -31,7 +31,6 @@ class Peer(ABC):
     Attributes
     ----------
     name : str
-    description : str
     requires : tuple of str
         The modules and commands that it needs.
     weights, bias : ndarray of float
@@ -39,7 +38,6 @@ class Peer(ABC):
     """
 
     name: str
-    description: str
     requires: tuple = ()
 
     def __init__(self, workload):
@@ -47,14 +45,19 @@ class Peer(ABC):
         self._restart()
 
     @classmethod
-    def available(cls):
-        """Return None, or the reason why this peer cannot be used here."""
-        missing = [
-            need
-            for need in cls.requires
-            if importlib.util.find_spec(need) is None and shutil.which(need) is None
-        ]
-        return f"{', '.join(missing)} not found" if missing else None
+    def hindrance(cls):
+        """Return the reason why this peer cannot be used here, or None."""
+        for need in cls.requires:
+            if shutil.which(need) is not None:
+                continue
+            try:
+                importlib.import_module(need)
+            except ModuleNotFoundError as error:
+                return f"{error.name} not found"
+            # What is installed may not go with the rest, such as an older Numba with NumPy.
+            except ImportError as error:
+                return str(error)
+        return None
 
     def _restart(self):
         self.weights = np.array(self.workload.weights, dtype=float)

@@ -28,7 +28,6 @@ class HandTuned(Peer):
     """
 
     name = "hand-tuned C++"
-    description = "C++ that does nothing else, with all sizes known to the compiler"
     requires = ("g++",)
 
     def __init__(self, workload, real="double"):

@@ -14,7 +14,6 @@ class NumbaKernel(Peer):
     """
 
     name = "Numba"
-    description = "event-driven loops compiled by Numba, with all sizes constant"
     requires = ("numba",)
 
     def __init__(self, workload):

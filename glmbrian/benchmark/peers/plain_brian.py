@@ -19,7 +19,6 @@ class PlainBrian(Peer):
     """
 
     name = "plain Brian 2"
-    description = "Brian 2 runtime, with a network operation in NumPy"
     requires = ("brian2",)
 
     def __init__(self, workload):

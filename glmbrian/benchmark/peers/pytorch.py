@@ -34,7 +34,6 @@ class PyTorch(Peer):
     """
 
     name = "PyTorch"
-    description = "batched matrix products in PyTorch on the CPU, gradient written out"
     requires = ("torch",)
 
     def __init__(self, workload, batch_size=1, dtype="float32", n_threads=1):
