@@ -24,7 +24,7 @@ def machine():
     return {
         "processor": _processor(),
         "cores": os.cpu_count(),
-        "system": platform.platform(terse=True),
+        "system": f"{platform.system()} {platform.machine()}",
         "compiler": _compiler(),
         "versions": versions,
     }
