@@ -120,6 +120,18 @@ def test_a_result_that_cannot_be_written_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("content", ["", '{"job": {}, "resu', "[]", "{}", '{"result": {}}'])
+def test_a_damaged_result_is_had_again(tmp_path, content):
+    Job.runs.clear()
+    results = Results(tmp_path)
+    results[job(0.1)] = {"accuracy": 0.5}
+    (file,) = tmp_path.iterdir()
+    file.write_text(content)
+    with local_workers(1) as workers:
+        sweep([job(0.1)], results, workers)
+    assert len(Job.runs) == 1 and results[job(0.1)] == {"accuracy": 0.1}
+
+
 def test_workers_are_checked():
     with pytest.raises(ValueError, match="n_jobs must be an integer of at least 1"):
         with local_workers(0):
