@@ -2,14 +2,16 @@
 
     python benchmarks/ensemble.py [--replicas 10] [--rounds 5]
 
-C++ standalone, T = K = 8, the package's settings; builds are left out.  Separate fits
-and ensembles take turns, and medians are printed.
+C++ standalone, T = K = 8, the package's settings; builds are left out.  Separate fits,
+the ensemble in one process, and the ensemble in a process a core take turns; medians
+are printed.
 """
 
 import argparse
 import statistics
 
 import numpy as np
+from joblib import cpu_count
 
 import glmbrian as glm
 
@@ -25,24 +27,25 @@ def classifiers(n_replicas, n_epochs):
 
 def measure(classes, n_replicas, n_rounds):
     data = glm.datasets.load_mnist(classes)
-    ratios, worst = [], 0.0
+    ratios, worst = {n_jobs: [] for n_jobs in sorted({1, cpu_count()})}, 0.0
     for _ in range(n_rounds):
         alone = classifiers(n_replicas, N_EPOCHS[classes])
         separate = sum(
             one.fit(data.X_train, data.y_train).timing_["run_seconds"] for one in alone
         )
-        together = glm.fit_ensemble(
-            classifiers(n_replicas, N_EPOCHS[classes]), data.X_train, data.y_train
+        for n_jobs in ratios:
+            together = glm.fit_ensemble(
+                classifiers(n_replicas, N_EPOCHS[classes]), data.X_train, data.y_train, n_jobs=n_jobs
+            )
+            ratios[n_jobs].append(together[0].timing_["run_seconds"] / separate)
+            for one, replica in zip(alone, together):
+                worst = max(worst, float(np.abs(one.weights_ - replica.weights_).max()))
+    for n_jobs, found in ratios.items():
+        print(
+            f"classes {classes}: {n_replicas} replicas with n_jobs={n_jobs} take "
+            f"{statistics.median(found):.2f} of the summed time ({min(found):.2f} to {max(found):.2f})"
         )
-        ratios.append(together[0].timing_["run_seconds"] / separate)
-        for one, replica in zip(alone, together):
-            worst = max(worst, float(np.abs(one.weights_ - replica.weights_).max()))
-    print(
-        f"classes {classes}: {n_replicas} replicas take {statistics.median(ratios):.2f} of the "
-        f"summed time ({min(ratios):.2f} to {max(ratios):.2f}), largest difference of a weight "
-        f"{worst:.1e}",
-        flush=True,
-    )
+    print(f"classes {classes}: largest difference of a weight {worst:.1e}", flush=True)
 
 
 def main():

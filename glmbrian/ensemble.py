@@ -3,21 +3,23 @@
 from dataclasses import asdict, replace
 
 import numpy as np
+from joblib import cpu_count
 
-from .devices import get_device
+from .devices import CONCURRENT, get_device
 from .estimator import GLMClassifier, check_weights
 from .model import Parameters
 from .progress import Progress
+from .validation import integer
 
 #: Parameters in which the members of an ensemble may differ.
 OWN_PARAMETERS = ("learning_rate", "start_state", "verbose")
 
 
-def fit_ensemble(classifiers, X, y, sample_weight=None):
+def fit_ensemble(classifiers, X, y, sample_weight=None, n_jobs=None):
     """Train classifiers that differ in start, learning rate or training data at once.
 
-    One simulation holds all of them as replicas, which see the same spikes: drawing
-    these, and all else that does not depend on the replica, is done once.  Each
+    A simulation holds them as replicas, which see the same spikes: drawing these,
+    and all else that does not depend on the replica, is done once for all.  Each
     ends with the parameters of its own ``fit(X, y, sample_weight)``.
 
     Parameters
@@ -30,6 +32,10 @@ def fit_ensemble(classifiers, X, y, sample_weight=None):
     sample_weight : array_like of float, shape (n_classifiers, n), optional
         As for `GLMClassifier.fit`, a row a classifier.  Rows of 0 and 1 train on
         folds of the data.
+    n_jobs : int, optional
+        Processes among which the device ``"cpp_standalone"`` shares the classifiers
+        out; by default as many as there are cores.  The other devices hold all in one
+        simulation.
 
     Returns
     -------
@@ -55,6 +61,7 @@ def fit_ensemble(classifiers, X, y, sample_weight=None):
     (784, 2, 2)
     """
     classifiers = _check_alike(classifiers)
+    n_jobs = cpu_count() if n_jobs is None else integer(n_jobs, "n_jobs")
     first, n_replicas = classifiers[0], len(classifiers)
     network, training, inputs, labels, classes, _ = first._prepare(X, y)
     starts = []
@@ -66,7 +73,9 @@ def fit_ensemble(classifiers, X, y, sample_weight=None):
     rates = np.array([classifier.learning_rate for classifier in classifiers], dtype=float)
     with Progress("training", training.n_epochs * len(inputs), first.verbose) as progress:
         parameters, history, timing = get_device(first.device).train(
-            replace(network, n_replicas=n_replicas),
+            replace(
+                network, n_replicas=n_replicas, n_jobs=n_jobs if first.device in CONCURRENT else 1
+            ),
             Parameters(
                 np.concatenate([start.weights for start in starts], axis=1),
                 np.concatenate([start.feedback for start in starts]),
@@ -78,11 +87,8 @@ def fit_ensemble(classifiers, X, y, sample_weight=None):
             progress,
         )
     for replica, classifier in enumerate(classifiers):
-        own = slice(replica * network.n_classes, (replica + 1) * network.n_classes)
-        learned = Parameters(
-            parameters.weights[:, own].copy(), parameters.feedback[own], parameters.bias[own]
-        )
-        classifier._set_learned(learned, network, classes)
+        own = parameters.of(slice(replica, replica + 1), network)
+        classifier._set_learned(own.copy(), network, classes)
         classifier.history_ = history[:, replica]
         classifier.timing_ = asdict(timing)
     return classifiers

@@ -22,7 +22,8 @@ class Network:
     Replicas are networks that see the same input spikes and learn independently of
     each other.  Their outputs follow one another: those of replica r are
     ``r * n_classes`` to ``(r + 1) * n_classes - 1``.  `gpu` says whether the GeNN
-    device uses one, by default where CUDA is found.
+    device uses one, by default where CUDA is found.  `n_jobs` is the number of
+    processes among which a device in `glmbrian.devices.CONCURRENT` shares them out.
     """
 
     n_inputs: int
@@ -33,10 +34,20 @@ class Network:
     activation: Activation
     n_replicas: int = 1
     gpu: Optional[bool] = None
+    n_jobs: int = 1
 
     @property
     def n_outputs(self):
         return self.n_replicas * self.n_classes
+
+    def shares(self):
+        """Return the replicas of each process, as slices of one length.
+
+        One length is one program; so the last two slices may overlap.
+        """
+        size = -(-self.n_replicas // self.n_jobs)
+        ends = range(size, self.n_replicas + size, size)
+        return [slice(end - size, end) for end in (min(end, self.n_replicas) for end in ends)]
 
 
 @dataclass
@@ -56,6 +67,11 @@ class Parameters:
         return replace(
             self, weights=self.weights.copy(), feedback=self.feedback.copy(), bias=self.bias.copy()
         )
+
+    def of(self, replicas, network):
+        """Return views of the parameters of a slice of the network's replicas."""
+        outputs = slice(replicas.start * network.n_classes, replicas.stop * network.n_classes)
+        return Parameters(self.weights[:, outputs], self.feedback[outputs], self.bias[outputs])
 
 
 @dataclass(frozen=True)
@@ -100,6 +116,15 @@ class Training:
     order_key: int
     sample_weights: Optional[np.ndarray] = None
     first_presentation: int = 0
+
+    def of(self, replicas):
+        """Return the settings of a slice of the replicas."""
+        weights = self.sample_weights
+        return replace(
+            self,
+            learning_rates=self.learning_rates[replicas],
+            sample_weights=None if weights is None else weights[replicas],
+        )
 
     def desired(self, n_steps):
         """Return the desired train of the right neuron in rate training."""

@@ -1,8 +1,12 @@
 """Replicas trained at once end where separate runs do."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from brian2 import prefs
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.base import clone
 
 import glmbrian as glm
@@ -43,6 +47,56 @@ def test_each_replica_is_its_own_run(device, decoding, batch_size):
     assert np.abs(together[0].weights_ - together[2].weights_).max() > 1e-3
 
 
+@pytest.mark.compiled
+@pytest.mark.parametrize("n_jobs", [2, 7])
+def test_processes_share_replicas_out(n_jobs):
+    one = glm.GLMClassifier("rate", n_steps=4, n_basis=3, n_epochs=2, random_state=5, verbose=False)
+    members = [
+        clone(one).set_params(learning_rate=rate, start_state=state)
+        for state, rate in enumerate((1e-2, 5e-2, 2e-2, 3e-2, 4e-2))
+    ]
+    # all from different folds
+    weights = np.ones((5, len(Y)))
+    weights[np.arange(5), np.arange(5) * 7] = 0
+    shared = glm.fit_ensemble([clone(member) for member in members], X, Y, weights, n_jobs=n_jobs)
+    for member, weight, replica in zip(members, weights, shared):
+        member.fit(X, Y, sample_weight=weight)
+        for name in ("weights_", "feedback_", "bias_", "history_"):
+            np.testing.assert_allclose(
+                getattr(replica, name), getattr(member, name), rtol=0, atol=1e-9, err_msg=name
+            )
+    assert shared[0].timing_["steps"] == members[0].timing_["steps"]
+
+
+@given(n_replicas=st.integers(1, 40), n_jobs=st.integers(1, 50))
+def test_shares_are_of_one_length_and_cover_all(n_replicas, n_jobs):
+    network = glm.GLMClassifier(n_steps=2)._network(3, 2, glm.IndicatorBasis(2), n_replicas)
+    shares = replace(network, n_jobs=n_jobs).shares()
+    assert len(shares) <= n_jobs
+    assert {share.stop - share.start for share in shares} == {-(-n_replicas // n_jobs)}
+    assert {replica for share in shares for replica in range(n_replicas)[share]} == set(range(n_replicas))
+
+
+@pytest.mark.compiled
+def test_a_program_that_fails_in_one_process(monkeypatch):
+    from glmbrian.devices import program
+
+    write = program.write_training
+    broken = []
+
+    def write_all_but_the_second(job, *arguments):
+        write(job, *arguments)
+        if job.parent.name == "1":
+            (job / "data.bin").unlink()
+            broken.append(job)
+
+    monkeypatch.setattr(program, "write_training", write_all_but_the_second)
+    one = glm.GLMClassifier("rate", n_steps=4, n_basis=3, n_epochs=2, random_state=5, verbose=False)
+    with pytest.raises(RuntimeError, match="the compiled simulation ended with code"):
+        glm.fit_ensemble([clone(one), clone(one).set_params(start_state=1)], X, Y, n_jobs=2)
+    assert len(broken) == 1
+
+
 def test_weight_zero_leaves_a_presentation_out():
     odd = np.arange(len(Y)) % 4 < 2
     one = glm.GLMClassifier(n_steps=3, n_basis=2, n_epochs=1, device="runtime", random_state=0)
@@ -70,6 +124,8 @@ def test_bad_arguments():
     one = glm.GLMClassifier(device="runtime", random_state=1)
     with pytest.raises(TypeError, match="classifiers must be a list"):
         glm.fit_ensemble([], X, Y)
+    with pytest.raises(ValueError, match="n_jobs must be an integer of at least 1, got 0"):
+        glm.fit_ensemble([one], X, Y, n_jobs=0)
     with pytest.raises(ValueError, match="given twice"):
         glm.fit_ensemble([one, one], X, Y)
     with pytest.raises(ValueError, match=r"sample_weight must have the shape \(1, 40\)"):

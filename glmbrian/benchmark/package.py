@@ -49,7 +49,7 @@ class Package:
         if self.n_replicas == 1:
             classifiers[0].fit(images, labels)
         else:
-            fit_ensemble(classifiers, images, labels)
+            fit_ensemble(classifiers, images, labels, n_jobs=1)
         first = classifiers[0]
         self.weights, self.bias = first.weights_, first.bias_
         self.timing = first.timing_

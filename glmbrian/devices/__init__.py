@@ -19,6 +19,9 @@ _MODULES = {"runtime": "runtime", "cpp_standalone": "cpp_standalone", "genn": "g
 
 DEVICES = tuple(_MODULES)
 
+#: Devices that may run several simulations side by side.
+CONCURRENT = ("cpp_standalone",)
+
 
 def get_device(name):
     """Return the module of the device of that name."""

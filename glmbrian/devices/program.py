@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
@@ -57,13 +58,26 @@ class Program:
 
     def train(self, network, parameters, inputs, labels, training, progress):
         """See `glmbrian.devices`."""
+        shares = network.shares()
+        part = replace(network, n_replicas=shares[0].stop)
 
-        def write_job(job):
-            write_training(job, network, parameters, inputs, labels, training)
+        def job_writer(share):
+            def write_job(job):
+                own, settings = parameters.of(share, network), training.of(share)
+                write_training(job, part, own, inputs, labels, settings)
 
+            return write_job
+
+        learned = parameters.copy()
+        history = np.empty((training.n_epochs, network.n_replicas))
         n_phases = 2 * training.n_epochs * len(inputs)
-        with self._finished_run(network, write_job, n_phases, progress) as (job, timing):
-            return read_parameters(job, network), read_history(job, network), timing
+        writers = [job_writer(share) for share in shares]
+        with self._finished_runs(part, writers, n_phases, progress) as (jobs, timing):
+            for job, share in zip(jobs, shares):
+                read, own = read_parameters(job, part), learned.of(share, network)
+                own.weights[:], own.feedback[:], own.bias[:] = read.weights, read.feedback, read.bias
+                history[:, share] = read_history(job, part)
+        return learned, history, timing
 
     def test(self, network, parameters, inputs, testing, progress):
         """See `glmbrian.devices`."""
@@ -71,13 +85,16 @@ class Program:
         def write_job(job):
             write_testing(job, network, parameters, inputs, testing)
 
-        with self._finished_run(network, write_job, len(inputs), progress) as (job, timing):
+        with self._finished_runs(network, [write_job], len(inputs), progress) as ([job], timing):
             rows = np.fromfile(job / "outcome.bin")
             return Outcome.from_rows(rows, network.n_classes), timing
 
     @contextmanager
-    def _finished_run(self, network, write_job, n_phases, progress):
-        """Build and run a program; yield its job folder and the `Timing`."""
+    def _finished_runs(self, network, job_writers, n_phases, progress):
+        """Build a program and run it once a job, all at once.
+
+        Yields the job folders and the `Timing`.
+        """
 
         def build(folder):
             progress.compiling()
@@ -88,18 +105,23 @@ class Program:
         built = time.perf_counter()
         progress(0)
         with tempfile.TemporaryDirectory(prefix="glmbrian-run-") as folder:
-            job = Path(folder) / "job"
-            write_job(job)
-            (Path(folder) / "results").mkdir()
+            folders = [Path(folder) / str(number) for number in range(len(job_writers))]
+            for own, write_job in zip(folders, job_writers):
+                own.mkdir()
+                write_job(own / "job")
+                (own / "results").mkdir()
             arguments, environment = self.command(program, network, n_phases)
-            n_presentations = _execute(arguments, environment, folder, progress)
-            run = dict(line.split() for line in (job / "run.txt").read_text().splitlines())
-            yield job, Timing(
+            n_presentations = _execute(arguments, environment, folders, progress)
+            jobs = [own / "job" for own in folders]
+            runs = [
+                dict(line.split() for line in (job / "run.txt").read_text().splitlines()) for job in jobs
+            ]
+            yield jobs, Timing(
                 build_seconds=built - started,
                 run_seconds=time.perf_counter() - built,
                 presentations=n_presentations,
-                steps=int(run["steps"]),
-                peak_memory=int(run["peak_memory"]),
+                steps=int(runs[0]["steps"]),
+                peak_memory=sum(int(run["peak_memory"]) for run in runs),
             )
 
     def _key(self, network):
@@ -145,25 +167,38 @@ def _code_of(value):
     return repr(parts)
 
 
-def _execute(arguments, environment, folder, progress):
-    """Run a program in `folder`; return how many presentations it made."""
+def _execute(arguments, environment, folders, progress):
+    """Run a program in each of `folders` at once; return how many presentations each made.
+
+    All have equally much to do, so that the first tells how far they are.
+    """
     done = 0
-    with open(Path(folder) / "errors.txt", "w+") as errors, subprocess.Popen(
-        arguments, env=environment, cwd=folder, stdout=subprocess.PIPE, stderr=errors, text=True
-    ) as process:
+    with contextlib.ExitStack() as stack:
+        running = []
+        for folder in folders:
+            output = subprocess.DEVNULL if running else subprocess.PIPE
+            errors = stack.enter_context(open(folder / "errors.txt", "w+"))
+            process = stack.enter_context(
+                subprocess.Popen(
+                    arguments, env=environment, cwd=folder, stdout=output, stderr=errors, text=True
+                )
+            )
+            running.append((process, errors))
         try:
-            for line in process.stdout:
+            for line in running[0][0].stdout:
                 if line.startswith("glmbrian progress "):
                     done = int(line.split()[2])
                     progress(done)
+            for process, errors in running:
+                if process.wait() != 0:
+                    errors.seek(0)
+                    raise RuntimeError(
+                        f"the compiled simulation ended with code {process.returncode}: {errors.read()}"
+                    )
         except BaseException:
-            process.kill()
+            for process, _ in running:
+                process.kill()
             raise
-        if process.wait() != 0:
-            errors.seek(0)
-            raise RuntimeError(
-                f"the compiled simulation ended with code {process.returncode}: {errors.read()}"
-            )
     return done
 
 
