@@ -352,7 +352,7 @@ def _find_test_name(folder):
 
 def _select(folder, split, classes, n, argument):
     """The first `n` images of each class and their labels, the classes alternating."""
-    images, labels, images_file = _read_split(folder, split)
+    images, labels, images_file = read_split(folder, split)
     places = [np.flatnonzero(labels == digit) for digit in classes]
     for digit, there in zip(classes, places):
         if n > len(there):
@@ -365,8 +365,8 @@ def _select(folder, split, classes, n, argument):
     return X, labels[chosen].astype(np.int64)
 
 
-def _read_split(folder, split):
-    """All images and labels of one split ("train", ...), checked, and their file."""
+def read_split(folder, split):
+    """Return all images and labels of one split ("train", ...), checked, and their file."""
     files = []
     for stem in (f"{split}-images-idx3-ubyte", f"{split}-labels-idx1-ubyte"):
         file = _find(folder, stem)

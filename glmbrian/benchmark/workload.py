@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from ..bases import RaisedCosineBasis
-from ..datasets import load_idx, load_mnist
+from ..datasets import load_mnist, read_split
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,7 @@ def mnist(n_classes, n_steps):
 
 def whole_mnist(data_dir, n_steps):
     """Return all training images that the IDX files in `data_dir` hold."""
-    folder = Path(data_dir)
-    paths = [folder / f"train-{part}" for part in ("images-idx3-ubyte", "labels-idx1-ubyte")]
-    paths = [path if path.exists() else path.with_name(path.name + ".gz") for path in paths]
-    images, labels = (load_idx(path) for path in paths)
+    images, labels, _ = read_split(Path(data_dir), "train")
     return Workload(images.reshape(len(images), -1), labels.astype(np.int64), 10, n_steps)
 
 
