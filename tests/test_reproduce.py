@@ -238,6 +238,13 @@ TINY = replace(
 )
 
 
+def test_a_figure_without_fits_says_so(tmp_path):
+    lines = []
+    done = reproduce(["basis"], TINY, tmp_path, local_workers(1), say=lines.append)
+    assert done == {"targets": ["basis"], "output": str(tmp_path)}
+    assert lines == [] and (tmp_path / "basis.png").stat().st_size > 10_000
+
+
 def test_all_tables_and_figures(tmp_path):
     lines = []
     done = reproduce(
