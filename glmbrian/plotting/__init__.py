@@ -4,9 +4,9 @@ Each function draws into `ax`, or into a new pyplot figure, and returns the Axes
 Line styles, markers and lightness tell things apart, so that they print in grey.
 
 `kernels` and `weights` draw kernels, as lines and as images, of all that
-`kernel_sets` can take them from; `rasters` and `potentials` what was recorded;
-`decisions` when and how it was decided; `learning` the way there.  `report` puts
-several into one figure, and `style` is what all share.
+`kernel_sets` can take them from; `rasters` and `potentials` what was recorded, by
+Brian's `monitors` or in traces; `decisions` when and how it was decided; `learning`
+the way there.  `report` puts several into one figure, and `style` is what all share.
 """
 
 from .decisions import plot_accuracy_by_deadline, plot_decision_times

@@ -80,15 +80,16 @@ def plot_raster(spikes, classes=None, label=None, ax=None, *, n_steps=None):
         classes = _check_classes(classes, spikes.outputs.shape[1])
         return _one_presentation(spikes, classes, label, axes(ax))
     if isinstance(spikes, SpikeMonitor):
+        classes = _check_classes(classes, len(spikes.source))
         shown = _of_monitor(spikes, n_steps)
     elif isinstance(spikes, (list, tuple)) and spikes and _all_traces(spikes):
+        classes = _check_classes(classes, spikes[0].outputs.shape[1])
         shown = _of_traces(spikes, classes)
     else:
         raise TypeError(
             "spikes must be a Trace that GLMClassifier.record returned, a list of these, or a "
             f"SpikeMonitor, got {spikes!r}"
         )
-    classes = _check_classes(classes, shown.n_outputs)
     n_presentations = len(shown.ends) - 1
     if label is not None and np.shape(label) != (n_presentations,):
         raise ValueError(
@@ -178,17 +179,12 @@ def _of_traces(traces, classes):
     times, outputs = np.nonzero(np.concatenate([trace.outputs for trace in traces]))
     is_first = _first_of_each(times, np.searchsorted(ends, times, side="right"))
     if classes is not None:
-        names = np.asarray(classes).tolist()
         for begin, end, trace in zip(ends, ends[1:], traces):
             inside = is_first & (begin <= times) & (times < end)
-            decides = inside & (outputs == _index_or_none(names, trace.decided))
+            decides = inside & (classes[outputs] == trace.decided)
             if decides.any():  # between outputs level with each other
                 is_first[inside & ~decides] = False
     return _Presentations(widths.pop(), times + 1, outputs, ends + 0.5, is_first, "steps")
-
-
-def _index_or_none(names, name):
-    return names.index(name) if name in names else None
 
 
 def _of_monitor(monitor, n_steps):
