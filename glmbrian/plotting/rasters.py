@@ -177,7 +177,7 @@ def _of_traces(traces, classes):
         )
     ends = np.cumsum([0] + [len(trace.outputs) for trace in traces])
     times, outputs = np.nonzero(np.concatenate([trace.outputs for trace in traces]))
-    is_first = _first_of_each(times, np.searchsorted(ends, times, side="right"))
+    is_first = _first_of_each(times, np.searchsorted(ends, times, side="right") - 1)
     if classes is not None:
         for begin, end, trace in zip(ends, ends[1:], traces):
             inside = is_first & (begin <= times) & (times < end)
@@ -206,11 +206,9 @@ def _of_monitor(monitor, n_steps):
 
 def _first_of_each(times, presentations):
     """Return which spikes are in the step of the first one of their presentation."""
-    is_first = np.zeros(len(times), dtype=bool)
-    for presentation in np.unique(presentations):
-        inside = presentations == presentation
-        is_first |= inside & (times == times[inside].min())
-    return is_first
+    earliest = np.full(presentations.max(initial=-1) + 1, np.inf)
+    np.minimum.at(earliest, presentations, times)
+    return times == earliest[presentations]
 
 
 def _many_presentations(shown, classes, label, ax):
@@ -256,15 +254,14 @@ def _label_presentations(ax, ends, label):
     low, high = ax.get_xlim()
     places = (centers - low) / (high - low) * ax.get_window_extent().width * 72 / ax.figure.dpi
     widths = _LETTER * np.array([len(name) for name in names]) + _BETWEEN_LABELS
-    is_upright = np.any(np.diff(places) < (widths[1:] + widths[:-1]) / 2)
+    is_turned = np.any(np.diff(places) < (widths[1:] + widths[:-1]) / 2)
     shown = [0]
-    for index, place in enumerate(places):
-        if not is_upright or place - places[shown[-1]] >= 1.5 * _LETTER + _BETWEEN_LABELS:
+    for index, place in enumerate(places[1:], start=1):
+        if not is_turned or place - places[shown[-1]] >= 1.5 * _LETTER + _BETWEEN_LABELS:
             shown.append(index)
-    shown = sorted(set(shown))
     above = ax.secondary_xaxis("top")
     above.set_xticks(centers[shown], [names[index] for index in shown])
-    above.tick_params(length=0, labelsize="small", rotation=90 if is_upright else 0)
+    above.tick_params(length=0, labelsize="small", rotation=90 if is_turned else 0)
     above.set_xlabel("true class")
 
 

@@ -53,6 +53,8 @@ def training_report(classifier, X, y, path=None):
     Examples
     --------
     >>> import glmbrian as glm
+    >>> from brian2 import prefs
+    >>> prefs.codegen.target = "numpy"
     >>> digits = glm.datasets.load_mnist((5, 7), n_train=4, n_test=4)
     >>> classifier = glm.GLMClassifier(n_steps=4, n_basis=2, n_epochs=1, device="runtime")
     >>> fitted = classifier.fit(digits.X_train, digits.y_train)
