@@ -1,15 +1,21 @@
-"""Tests of glmbrian.plotting: what is in each picture, and that it can be read."""
+"""Tests of glmbrian.plotting: what is in each picture, and that it can be read.
+
+Those of what was recorded, and of decisions, are in files of their own.
+"""
+
+from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from brian2 import prefs
+from brian2 import ms, mV, prefs, second
 from matplotlib.colors import to_rgb
 from sklearn.exceptions import NotFittedError
 
 import glmbrian as glm
 from glmbrian import plotting
 from glmbrian.model import Trace
+from glmbrian.plotting.style import DIVERGING
 
 
 @pytest.fixture(autouse=True)
@@ -62,18 +68,22 @@ def line(ax, label):
     return found
 
 
-def trace_of(outputs, decided=None, n_inputs=10):
-    outputs = np.array(outputs, dtype=np.uint8)
-    inputs = np.zeros((len(outputs), n_inputs), dtype=np.uint8)
-    inputs[0, 3] = inputs[-1, 9] = 1
-    return Trace(inputs, outputs, np.zeros(outputs.shape), decided)
-
-
 # Where it is drawn
+
+TRACE = Trace(np.ones((3, 4), int), np.eye(3, 2, dtype=int), np.ones((3, 2)), 5)
+DECISIONS = SimpleNamespace(label=[5, 7], decided=[5, 5], step=[2, 3], silent=[False, True])
 
 DRAWINGS = {
     "learning_curve": lambda classifier, ax: plotting.plot_learning_curve(classifier, ax=ax),
-    "raster": lambda classifier, ax: plotting.plot_raster(trace_of([[0, 1]]), [5, 7], ax=ax),
+    "learning_curves": lambda classifier, ax: plotting.plot_learning_curve([classifier] * 2, ax),
+    "raster": lambda _, ax: plotting.plot_raster(TRACE, [5, 7], ax=ax),
+    "rasters": lambda _, ax: plotting.plot_raster([TRACE, TRACE], [5, 7], [5, 7], ax),
+    "potential": lambda _, ax: plotting.plot_membrane_potential(TRACE, ax=ax),
+    "decision_times": lambda _, ax: plotting.plot_decision_times(DECISIONS, ax),
+    "deadlines": lambda _, ax: plotting.plot_accuracy_by_deadline(DECISIONS, ax, label="a"),
+    "weight_map": lambda classifier, ax: plotting.plot_weight_map(classifier, 7, ax=ax),
+    "weight_matrix": lambda classifier, ax: plotting.plot_weight_map(classifier, shape=(16,), ax=ax),
+    "feedback": lambda classifier, ax: plotting.plot_feedback_kernels(classifier, ax),
     "image": lambda classifier, ax: plotting.plot_kernels(classifier, ax=ax),
     "lines": lambda classifier, ax: plotting.plot_kernels(classifier, shape=(16,), ax=ax),
     "basis": lambda classifier, ax: plotting.plot_basis(classifier.basis_, ax=ax),
@@ -94,7 +104,21 @@ def test_draws_into_given_axes(draw, classifier):
 def test_makes_a_figure(draw, classifier):
     ax = draw(classifier, None)
     assert plt.get_fignums() == [ax.figure.number]
+    assert ax.has_data()
     ax.figure.canvas.draw()
+
+
+@pytest.mark.parametrize("size", [(6.4, 4.8), (3, 2.5)])
+@every_drawing
+def test_nothing_is_cut_off(draw, classifier, size):
+    figure, ax = plt.subplots(figsize=size, layout="constrained")
+    draw(classifier, ax)
+    figure.canvas.draw()
+    whole = figure.get_window_extent()
+    for part in figure.axes:
+        extent = part.get_tightbbox()
+        assert whole.x0 <= extent.x0 and extent.x1 <= whole.x1
+        assert whole.y0 <= extent.y0 and extent.y1 <= whole.y1
 
 
 @every_drawing
@@ -121,66 +145,32 @@ def test_learning_curve_of_one_epoch():
     assert [tick for tick in ax.get_xticks() if low <= tick <= high] == [1]
 
 
-# Raster
+def test_learning_curve_of_a_history():
+    (curve,) = plotting.plot_learning_curve([-2.0, -1.0]).lines
+    np.testing.assert_array_equal(curve.get_ydata(), [-2, -1])
 
 
-def test_raster_shows_what_was_recorded(fitted):
-    classifier, X, y = fitted
-    for trace, label, decided in zip(classifier.record(X[:4]), y, classifier.predict(X[:4])):
-        ax = plotting.plot_raster(trace, classifier.classes_, label)
-        n_steps = len(trace.inputs)
-        dots, marks = line(ax, "input spikes"), line(ax, "output spikes")
-        for drawn, spikes in ((dots, trace.inputs), (marks, trace.outputs)):
-            np.testing.assert_array_equal(drawn.get_xdata(), np.nonzero(spikes)[0] + 1)
-        np.testing.assert_array_equal(dots.get_ydata(), np.nonzero(trace.inputs)[1])
-        assert marks.get_markersize() > dots.get_markersize()
-        if trace.outputs.any():
-            assert list(line(ax, "decision").get_xdata()) == [n_steps, n_steps]
-            assert ax.get_title() == f"class {label}, decided {decided} at step {n_steps}"
-        assert (ax.get_xlabel(), ax.get_ylabel()) == ("time [steps]", "input index")
+def test_learning_curve_of_several_trainings(classifier):
+    history = classifier.history_
+    ax = plotting.plot_learning_curve([history - 1, classifier, history + 4])
+    (curve,), (band,) = ax.lines, ax.collections
+    np.testing.assert_allclose(curve.get_ydata(), history + 1)
+    middle = [y for x, y in band.get_paths()[0].vertices if x == 2]
+    deviation = np.std([-1, 0, 4], ddof=1)
+    assert min(middle) == pytest.approx(history[1] + 1 - deviation)
+    assert max(middle) == pytest.approx(history[1] + 1 + deviation)
 
 
-def test_raster_names_the_rows_of_outputs():
-    ax = plotting.plot_raster(trace_of(np.eye(3)), ["a", "b", "c"])
-    names = {text.get_text(): y for text, y in zip(ax.get_yticklabels(), ax.get_yticks())}
-    marks = line(ax, "output spikes")
-    assert list(marks.get_ydata()) == [names["class a"], names["class b"], names["class c"]]
-    assert min(marks.get_ydata()) > 10  # above all inputs
-    assert names["0"] == 0
+def test_learning_curve_of_one_seed_has_no_band(classifier):
+    assert not plotting.plot_learning_curve([classifier]).collections
 
 
-def test_raster_names_some_of_many_rows():
-    ax = plotting.plot_raster(trace_of(np.eye(100)), range(100))
-    names = [text.get_text() for text in ax.get_yticklabels()]
-    assert sum(name.startswith("class") for name in names) == 12
-
-
-def test_raster_marks_the_decision():
-    ax = plotting.plot_raster(trace_of([[0, 0], [1, 1]], decided=7), [5, 7])
-    assert ax.get_title() == "decided 7 at step 2"
-    assert set(line(ax, "decision").get_xdata()) == {2}
-
-
-@pytest.mark.parametrize(
-    "arguments, title",
-    [
-        ({}, "no spike"),
-        ({"label": 5}, "class 5, no spike"),
-        ({"label": 5, "decided": 7}, "class 5, no spike, decided 7"),
-        ({"label": 5, "decided": -1}, "class 5, no spike, rejected"),
-    ],
-)
-def test_raster_of_silence(arguments, title):
-    trace = trace_of([[0, 0], [0, 0]], arguments.get("decided"))
-    ax = plotting.plot_raster(trace, [5, 7], arguments.get("label"))
-    assert ax.get_title() == title
-    assert "decision" not in [line.get_label() for line in ax.lines]
-    assert line(ax, "output spikes").get_xdata().size == 0
-
-
-def test_raster_of_a_class_called_minus_one():
-    ax = plotting.plot_raster(trace_of([[0, 0]], decided=-1), [-1, 1], label=-1)
-    assert ax.get_title() == "class -1, no spike, decided -1"
+def test_learning_curves_over_each_other():
+    ax = plotting.plot_learning_curve(np.zeros((2, 9)), label="long")
+    plotting.plot_learning_curve([-1.0, -2.0], ax, label="short")
+    assert len({(curve.get_linestyle(), curve.get_marker()) for curve in ax.lines}) == 2
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["long", "short"]
+    assert ax.get_xlim()[1] > 9
 
 
 # Kernels
@@ -213,7 +203,7 @@ def test_kernel_image_of_zeros(classifier):
 
 
 def test_kernel_colours_get_lighter_all_the_way():
-    colours = np.array([to_rgb(plotting._DIVERGING(level)) for level in np.linspace(0, 1, 65)])
+    colours = np.array([to_rgb(DIVERGING(level)) for level in np.linspace(0, 1, 65)])
     luminance = colours @ [0.299, 0.587, 0.114]
     assert np.all(np.diff(luminance) > 0)
     # grey at zero, blue below and yellow above
@@ -238,6 +228,119 @@ def test_kernel_lines_of_the_strongest_inputs(n_inputs, shape):
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("lag [steps]", "kernel")
 
 
+@pytest.fixture
+def neurons():
+    """Four neurons, with kernels of 3 lags and feedback of 2, on a clock of 0.5 ms."""
+    kernels = {"coupling": glm.RaisedCosineBasis(2, 3)}
+    neurons = glm.GLMNeurons(4, kernels, feedback=glm.IndicatorBasis(2), dt=0.5 * ms)
+    neurons.feedback_weights = np.arange(8).reshape(4, 2)
+    return neurons
+
+
+@pytest.fixture
+def synapses(neurons):
+    synapses = glm.GLMSynapses(neurons, neurons[1:], "coupling")
+    synapses.w = np.random.default_rng(0).normal(size=(4, 3, 2))
+    return synapses
+
+
+def test_kernels_of_synapses(synapses):
+    ax = plotting.plot_kernels(synapses, 2)
+    for source in range(4):
+        np.testing.assert_allclose(line(ax, str(source)).get_xdata(), [0.5, 1.0, 1.5])
+        np.testing.assert_allclose(line(ax, str(source)).get_ydata(), synapses.kernels()[source, 2])
+    assert ax.get_title() == "target neuron 2"
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("lag [ms]", "kernel")
+    assert ax.get_legend().get_title().get_text() == "source neuron"
+
+
+def test_lags_follow_the_clock_of_the_target(neurons):
+    encoder = glm.RateEncoder(np.zeros(2), dt=2 * ms)
+    synapses = glm.GLMSynapses(encoder, neurons, "coupling")
+    np.testing.assert_allclose(plotting.plot_kernels(synapses).lines[-1].get_xdata(), [0.5, 1, 1.5])
+
+
+def test_kernels_of_an_array_and_of_what_has_some(synapses):
+    kernels = synapses.kernels()
+    for model in (kernels, SimpleNamespace(kernels=lambda: kernels)):
+        ax = plotting.plot_kernels(model, 1)
+        assert ax.get_xlabel() == "lag [steps]"
+        np.testing.assert_allclose(line(ax, "3").get_ydata(), kernels[3, 1])
+        ax = plotting.plot_kernels(model, 1, dt=0.001 * second)
+        assert ax.get_xlabel() == "lag [ms]"
+        np.testing.assert_allclose(line(ax, "3").get_xdata(), [1, 2, 3])
+
+
+def test_kernel_image_is_the_weight_map(classifier):
+    for arguments in ({}, {"output": 7, "shape": (2, 8), "lag": 3}):
+        image = plotting.plot_kernels(classifier, **arguments).images[0]
+        other = plotting.plot_weight_map(classifier, **arguments).images[0]
+        np.testing.assert_array_equal(image.get_array(), other.get_array())
+
+
+def test_feedback_kernels(neurons):
+    ax = plotting.plot_feedback_kernels(neurons)
+    for index in range(4):
+        np.testing.assert_allclose(line(ax, str(index)).get_xdata(), [0.5, 1.0])
+        np.testing.assert_allclose(line(ax, str(index)).get_ydata(), [2 * index, 2 * index + 1])
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("lag [ms]", "feedback kernel")
+
+
+def test_feedback_kernels_of_a_classifier():
+    classifier, _, _ = make(decoding="rate", n_epochs=1)
+    ax = plotting.plot_feedback_kernels(classifier)
+    kernels = classifier.basis_.kernels(classifier.feedback_)
+    assert kernels.any()
+    for name, kernel in zip((5, 7), kernels):
+        np.testing.assert_allclose(line(ax, str(name)).get_ydata(), kernel)
+    assert ax.get_xlabel() == "lag [steps]"
+
+
+def test_feedback_kernels_of_many_neurons():
+    ax = plotting.plot_feedback_kernels(np.arange(100.0)[:, np.newaxis] * np.ones(3), dt=1 * ms)
+    names = [drawn.get_label() for drawn in ax.lines if not drawn.get_label().startswith("_")]
+    assert names == ["99", "98", "97", "96", "95", "94"]
+
+
+# Weight maps
+
+
+def test_weight_map_of_synapses(synapses):
+    ax = plotting.plot_weight_map(synapses)
+    np.testing.assert_allclose(ax.images[0].get_array(), synapses.kernels().sum(axis=2))
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("target neuron", "source neuron")
+
+
+def test_weight_map_of_a_target_as_an_image(synapses):
+    ax = plotting.plot_weight_map(synapses, 2, shape=(2, 2), lag=3)
+    image = synapses.kernels()[:, 2, 2].reshape(2, 2)
+    np.testing.assert_allclose(ax.images[0].get_array(), image)
+    assert ax.get_title() == "target neuron 2"
+    (colorbar,) = [other for other in ax.figure.axes if other is not ax]
+    assert colorbar.get_ylabel() == "kernel at lag 1.5 ms"
+
+
+def test_weight_map_of_a_classifier_as_a_matrix(classifier):
+    ax = plotting.plot_weight_map(classifier, shape=(16,))
+    kernels = classifier.basis_.kernels(classifier.weights_)
+    np.testing.assert_allclose(ax.images[0].get_array(), kernels.sum(axis=2))
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["5", "7"]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("class", "input")
+
+
+def test_weight_maps_of_one_limit(classifier):
+    images = [plotting.plot_weight_map(classifier, name, limit=3).images[0] for name in (5, 7)]
+    assert [image.get_clim() for image in images] == [(-3, 3)] * 2
+
+
+@pytest.mark.parametrize("n", [1, 13, 100])
+def test_ticks_of_a_weight_matrix_are_indices(n):
+    ax = plotting.plot_weight_map(np.ones((n, n, 2)))
+    for ticks in (ax.get_xticks(), ax.get_yticks()):
+        assert ticks[0] == 0 and ticks[-1] < n and len(ticks) <= 12
+        assert len(set(ticks)) == len(ticks) and np.all(ticks == np.round(ticks))
+
+
 # Basis
 
 
@@ -254,7 +357,14 @@ def test_basis_lines():
 
 
 def test_basis_of_many_functions_has_no_legend():
-    assert plotting.plot_basis(glm.IndicatorBasis(13)).get_legend() is None
+    ax = plotting.plot_basis(glm.IndicatorBasis(13))
+    assert ax.get_legend() is None and len(ax.lines) == 13
+
+
+def test_basis_over_time():
+    ax = plotting.plot_basis(glm.IndicatorBasis(4), dt=0.25 * ms)
+    np.testing.assert_allclose(ax.lines[0].get_xdata(), [0.25, 0.5, 0.75, 1.0])
+    assert ax.get_xlabel() == "lag [ms]"
 
 
 @pytest.mark.parametrize("size", [(6.4, 4.8), (3, 2.5)])
@@ -355,20 +465,93 @@ def test_path_that_cannot_be_written(fitted, tmp_path):
         plotting.training_report(*fitted, path)
 
 
+def report(classifier):
+    return plotting.training_report(classifier, [[0.0]], [0])
+
+
 @pytest.mark.parametrize(
-    "draw",
+    "draw, message",
     [
-        plotting.plot_learning_curve,
-        plotting.plot_kernels,
-        lambda classifier: plotting.training_report(classifier, [[0.0]], [0]),
+        (plotting.plot_learning_curve, "classifier must be a fitted GLMClassifier, its history_, or"),
+        (plotting.plot_kernels, "model must be a fitted GLMClassifier, GLMSynapses, or an array"),
+        (plotting.plot_weight_map, "model must be a fitted GLMClassifier, GLMSynapses, or an array"),
+        (plotting.plot_feedback_kernels, "model must be a fitted GLMClassifier, GLMNeurons, or an"),
+        (report, "classifier must be a fitted GLMClassifier"),
     ],
 )
-def test_classifier_is_checked(draw):
-    with pytest.raises(TypeError, match="^classifier must be a fitted GLMClassifier, got 'x'"):
-        draw("x")
+@pytest.mark.parametrize("wrong", ["x", glm.IndicatorBasis(2)])
+def test_models_are_checked(draw, message, wrong):
+    with pytest.raises(TypeError, match=f"^{message}.*, got {wrong!r}"):
+        draw(wrong)
     with pytest.raises(NotFittedError):
         draw(glm.GLMClassifier())
     assert plt.get_fignums() == []
+
+
+@pytest.mark.parametrize(
+    "kernels, error, message",
+    [
+        (np.ones((2, 2)), ValueError, r"model .* must have the shape \(n_source, n_target, window\)"),
+        (np.ones((2, 0, 3)), ValueError, r"model must hold at least one kernel, got the shape"),
+        (np.full((1, 1, 1), np.nan), ValueError, "model .* must be finite"),
+        (np.ones((1, 1, 1)) * mV, TypeError, "model .* must be plain numbers"),
+    ],
+)
+def test_arrays_of_kernels_are_checked(kernels, error, message):
+    for draw in (plotting.plot_kernels, plotting.plot_weight_map):
+        with pytest.raises(error, match=message):
+            draw(kernels)
+    assert plt.get_fignums() == []
+
+
+def test_arrays_of_feedback_kernels_are_checked():
+    with pytest.raises(ValueError, match=r"model .* must have the shape \(n, window\)"):
+        plotting.plot_feedback_kernels(np.ones(2))
+    with pytest.raises(ValueError, match="model must hold at least one kernel"):
+        plotting.plot_feedback_kernels(np.ones((0, 2)))
+
+
+def test_neurons_without_feedback():
+    neurons = glm.GLMNeurons(2, glm.IndicatorBasis(1))
+    with pytest.raises(ValueError, match="model has no feedback kernels: create"):
+        plotting.plot_feedback_kernels(neurons)
+
+
+def test_targets_are_checked(synapses):
+    with pytest.raises(ValueError, match="output must be an integer from 0 to 2, got 3"):
+        plotting.plot_kernels(synapses, 3)
+    with pytest.raises(ValueError, match="output needs inputs that form an image; pass shape="):
+        plotting.plot_weight_map(synapses, 2)
+    with pytest.raises(ValueError, match="limit must be a finite number above 0"):
+        plotting.plot_weight_map(synapses, limit=0)
+
+
+@pytest.mark.parametrize(
+    "dt, error", [(1, TypeError), (1 * mV, TypeError), ([1, 2] * ms, TypeError),
+                  (0 * ms, ValueError), (np.inf * ms, ValueError)]
+)  # fmt: skip
+def test_time_steps_are_checked(dt, error):
+    kernels = np.ones((2, 2, 2))
+    for draw, shown in (
+        (plotting.plot_basis, glm.IndicatorBasis(2)),
+        (plotting.plot_kernels, kernels),
+        (plotting.plot_weight_map, kernels),
+        (plotting.plot_feedback_kernels, kernels[0]),
+    ):
+        with pytest.raises(error, match="^dt must be "):
+            draw(shown, dt=dt)
+    assert plt.get_fignums() == []
+
+
+def test_histories_are_checked(classifier):
+    with pytest.raises(ValueError, match="trainings must have the same number of epochs, got"):
+        plotting.plot_learning_curve([classifier, [-1.0]])
+    with pytest.raises(TypeError, match="^classifier must be a fitted GLMClassifier, its history_"):
+        plotting.plot_learning_curve([classifier, "x"])
+    with pytest.raises(ValueError, match=r"^classifier .* must have the shape \(n_epochs,\)"):
+        plotting.plot_learning_curve(np.zeros((2, 2, 2)))
+    with pytest.raises(ValueError, match="^classifier .* must be finite"):
+        plotting.plot_learning_curve([np.nan])
 
 
 @pytest.mark.parametrize(
@@ -389,15 +572,6 @@ def test_classifier_is_checked(draw):
 def test_kernel_arguments_are_checked(classifier, arguments, error, message):
     with pytest.raises(error, match="^" + message):
         plotting.plot_kernels(classifier, **arguments)
-    assert plt.get_fignums() == []
-
-
-def test_raster_arguments_are_checked():
-    with pytest.raises(TypeError, match="^trace must be one that GLMClassifier.record returned"):
-        plotting.plot_raster(np.zeros((2, 2)), [5, 7])
-    for classes in ([5, 7, 9], 5):
-        with pytest.raises(ValueError, match=r"^classes must have the shape \(2,\), one an output"):
-            plotting.plot_raster(trace_of([[0, 1]]), classes)
     assert plt.get_fignums() == []
 
 

@@ -1,0 +1,129 @@
+"""Kernels to be drawn, of all that has some: classifiers, synapses, plain arrays."""
+
+import math
+from dataclasses import dataclass
+from typing import Optional
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ..bases import Basis
+from ..estimator import GLMClassifier
+from ..validation import finite_array, integer
+from .style import milliseconds
+
+
+@dataclass(frozen=True)
+class KernelSet:
+    """Kernels, and what their axes are called.
+
+    values : ndarray of float, shape (n_sources, n_targets, window)
+    step : of a lag in ms, or None for lags in steps
+    classes : list of the targets' labels, or None for targets known by their index
+    """
+
+    values: np.ndarray
+    step: Optional[float]
+    classes: Optional[list] = None
+
+    @property
+    def source(self):
+        return "source neuron" if self.classes is None else "input"
+
+    @property
+    def target(self):
+        return "target neuron" if self.classes is None else "class"
+
+    def index(self, output):
+        """Return the index of a target; by default the first."""
+        if output is None:
+            return 0
+        if self.classes is None:
+            return integer(output, "output", 0, self.values.shape[1] - 1)
+        if output not in self.classes:
+            raise ValueError(f"output must be one of the classes {self.classes}, got {output!r}")
+        return self.classes.index(output)
+
+    def title(self, index):
+        return f"{self.target} {index if self.classes is None else self.classes[index]}"
+
+    def image_shape(self, shape):
+        """Return (rows, columns), or None if the sources do not form an image."""
+        n_sources = len(self.values)
+        if shape is None:
+            # What a classifier learns from is often an image; synapses join neurons.
+            side = 0 if self.classes is None else math.isqrt(n_sources)
+            return (side, side) if side**2 == n_sources and side > 1 else None
+        try:
+            sizes = tuple(integer(size, "shape") for size in shape)
+        except (TypeError, ValueError):
+            sizes = ()
+        if len(sizes) not in (1, 2) or math.prod(sizes) != n_sources:
+            raise ValueError(
+                f"shape must be (rows, columns) with {n_sources} inputs in all, or ({n_sources},) "
+                f"for inputs that form no image, got {shape!r}"
+            )
+        return sizes if len(sizes) == 2 else None
+
+    def at(self, lag):
+        """Return what is left of the kernels, shape (n_sources, n_targets), at a lag or
+        summed over all; and its name."""
+        if lag is None:
+            return self.values.sum(axis=-1), "kernel, summed over lags"
+        lag = integer(lag, "lag", 1, self.values.shape[-1])
+        when = f"{lag} [steps]" if self.step is None else f"{lag * self.step:g} ms"
+        return self.values[..., lag - 1], f"kernel at lag {when}"
+
+
+def kernel_set(model, dt):
+    """Return the `KernelSet` of a fitted classifier, of what has kernels, or of an array."""
+    step = milliseconds(dt)
+    if isinstance(model, GLMClassifier):
+        check_is_fitted(model, "weights_")
+        values = model.basis_.kernels(model.weights_)
+        return KernelSet(values, step, model.classes_.tolist())
+    values = model
+    if callable(getattr(model, "kernels", None)) and not isinstance(model, Basis):
+        values, step = model.kernels(), step or clock_step(getattr(model, "target", model))
+    if not isinstance(values, np.ndarray):
+        raise TypeError(
+            "model must be a fitted GLMClassifier, GLMSynapses, or an array of kernels of the "
+            f"shape (n_source, n_target, window), got {model!r}"
+        )
+    values = finite_array(values, "model (an array of kernels)", ("n_source", "n_target", "window"))
+    return KernelSet(_not_empty(values), step)
+
+
+def feedback_kernels(model, dt):
+    """Return kernels of shape (n, window), the step of a lag in ms, and names of the rows."""
+    step = milliseconds(dt)
+    if isinstance(model, GLMClassifier):
+        check_is_fitted(model, "weights_")
+        return model.basis_.kernels(model.feedback_), step, "class", model.classes_.tolist()
+    values = model
+    if callable(getattr(model, "feedback_kernels", None)):
+        if getattr(model, "feedback", model) is None:
+            raise ValueError(
+                "model has no feedback kernels: create the neurons with "
+                "GLMNeurons(..., feedback=basis)"
+            )
+        values, step = model.feedback_kernels(), step or clock_step(model)
+    if not isinstance(values, np.ndarray):
+        raise TypeError(
+            "model must be a fitted GLMClassifier, GLMNeurons, or an array of feedback kernels "
+            f"of the shape (n, window), got {model!r}"
+        )
+    values = finite_array(values, "model (an array of feedback kernels)", ("n", "window"))
+    return _not_empty(values), step, "neuron", range(len(values))
+
+
+def clock_step(group):
+    """Return the time step in ms of a group that has a clock, or None."""
+    clock = getattr(group, "clock", None)
+    return None if clock is None else milliseconds(clock.dt)
+
+
+def _not_empty(values):
+    if values.size == 0:
+        raise ValueError(f"model must hold at least one kernel, got the shape {values.shape}")
+    return values

@@ -1,0 +1,283 @@
+"""Rasters: the spikes of one presentation or of many, and the decisions."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from brian2 import SpikeMonitor, ms
+
+from ..model import Trace
+from ..validation import integer
+from .monitors import recorded_spikes
+from .style import axes, index_ticks, integer_ticks, legend_above, some
+
+# Of the labels of presentations, in points
+_LETTER = 6.0
+_BETWEEN_LABELS = 5.0
+
+
+def plot_raster(spikes, classes=None, label=None, ax=None, *, n_steps=None):
+    """Plot spikes, and mark the decisions.
+
+    One presentation is shown with its inputs.  Dots are input spikes; the larger
+    marks in the rows above are output spikes, one row an output.  A dashed line marks
+    the step of the decision: that of the first output spike with first-to-spike
+    decoding, the last one with rate decoding.
+
+    Of several presentations, one after the other, only the outputs are shown.  Every
+    second presentation is shaded, and in each a ring marks the first spike, which
+    decides with first-to-spike decoding.  (Outputs that spike first in the same step
+    all have one, if it is not known which of them was decided for.)
+
+    Parameters
+    ----------
+    spikes : glmbrian.model.Trace, list of Trace, or SpikeMonitor
+        One presentation, or several, as `GLMClassifier.record` returns: input spikes
+        of shape (steps, n_inputs) and output spikes of shape (steps, n_outputs), and
+        the class decided.  Or the spikes of output neurons as Brian has recorded
+        them, over presentations of `n_steps` steps from time 0 on.
+    classes : array_like, shape (n_outputs,), optional
+        Class of each output, such as `classifier.classes_`; by default outputs are
+        named by their index.
+    label : optional
+        The true class of one presentation, for the title; of several, an array_like
+        of the shape (n_presentations,), shown above.
+    ax : matplotlib Axes, optional
+        By default those of a new figure.
+    n_steps : int, optional
+        Steps of a presentation, for a SpikeMonitor.  By default it shows spikes
+        without presentations.
+
+    Returns
+    -------
+    matplotlib Axes
+        Lines labelled ``"input spikes"`` (of one presentation only), ``"output
+        spikes"``, and ``"decision"`` or ``"first spike"``.  Time is in steps from 1,
+        or in ms for a SpikeMonitor.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is of the wrong type or shape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import glmbrian as glm
+    >>> from brian2 import Network, SpikeMonitor, ms, prefs
+    >>> prefs.codegen.target = "numpy"
+    >>> images = np.array([[255, 0], [0, 255], [255, 255]], dtype=np.uint8)
+    >>> encoder = glm.RateEncoder(images, n_steps=8, random_state=0, dt=1 * ms)
+    >>> monitor = SpikeMonitor(encoder)
+    >>> Network(encoder, monitor).run(24 * ms)
+    >>> ax = glm.plotting.plot_raster(monitor, ["a", "b"], n_steps=8)
+    >>> len(ax.patches)  # of three presentations the second is shaded
+    1
+    """
+    if n_steps is not None and not isinstance(spikes, SpikeMonitor):
+        raise TypeError("n_steps is for a SpikeMonitor only; a Trace tells its steps")
+    if isinstance(spikes, Trace):
+        classes = _check_classes(classes, spikes.outputs.shape[1])
+        return _one_presentation(spikes, classes, label, axes(ax))
+    if isinstance(spikes, SpikeMonitor):
+        classes = _check_classes(classes, len(spikes.source))
+        shown = _of_monitor(spikes, n_steps)
+    elif isinstance(spikes, (list, tuple)) and spikes and _all_traces(spikes):
+        classes = _check_classes(classes, spikes[0].outputs.shape[1])
+        shown = _of_traces(spikes, classes)
+    else:
+        raise TypeError(
+            "spikes must be a Trace that GLMClassifier.record returned, a list of these, or a "
+            f"SpikeMonitor, got {spikes!r}"
+        )
+    n_presentations = len(shown.ends) - 1
+    if label is not None and np.shape(label) != (n_presentations,):
+        raise ValueError(
+            f"label must have the shape ({n_presentations},), one a presentation, "
+            f"got {np.shape(label)}"
+        )
+    return _many_presentations(shown, classes, label, axes(ax))
+
+
+# ------------------------------------------------------------------ one presentation
+
+
+def _one_presentation(trace, classes, label, ax):
+    (n_steps, n_inputs), n_outputs = trace.inputs.shape, trace.outputs.shape[1]
+    # Rows of outputs go on above the inputs, in the units of the input index.
+    row_height = n_inputs * min(0.12, 0.8 / n_outputs)
+    border = n_inputs - 0.5 + 0.5 * row_height
+    rows = border + row_height * (np.arange(n_outputs) + 0.75)
+    top = rows[-1] + 0.75 * row_height
+    steps, inputs = np.nonzero(trace.inputs)
+    size = np.clip(40 / math.sqrt(n_inputs), 2, 5)
+    ax.plot(steps + 1, inputs, ".", color="0.35", markersize=size, label="input spikes")
+    steps, outputs = np.nonzero(trace.outputs)
+    is_silent = steps.size == 0
+    if not is_silent:
+        ax.axvline(n_steps, color="0.5", linestyle="--", linewidth=1, zorder=0, label="decision")
+    ax.axhspan(border, top, color="0.93", linewidth=0, zorder=-1)
+    ax.plot(steps + 1, rows[outputs], "o", color="black", markersize=6, label="output spikes")
+
+    input_ticks = index_ticks(n_inputs, 4)
+    named = some(n_outputs)
+    names = [f"output {j}" for j in range(n_outputs)]
+    if classes is not None:
+        names = [f"class {name}" for name in classes]
+    ax.set_yticks([*input_ticks, *rows[named]], [*map(str, input_ticks), *names[named]])
+    if n_outputs > 5:
+        for text in ax.get_yticklabels()[len(input_ticks) :]:
+            text.set_fontsize("x-small")
+    bottom = -0.5 - 0.25 * row_height
+    ax.set_ylim(bottom, top)
+    ax.set_ylabel("input index", y=(border - bottom) / (top - bottom) / 2)
+    ax.set_xlim(0.5, n_steps + 0.5)
+    integer_ticks(ax.xaxis)
+    ax.set_xlabel("time [steps]")
+
+    title = [] if label is None else [f"class {label}"]
+    if is_silent:
+        title.append("no spike")
+    if trace.decided is not None:
+        is_rejected = is_silent and classes is not None and trace.decided not in classes.tolist()
+        when = "" if is_silent else f" at step {n_steps}"
+        title.append("rejected" if is_rejected else f"decided {trace.decided}{when}")
+    ax.set_title(", ".join(title), fontsize="medium")
+    return ax
+
+
+# ------------------------------------------------------------------ many presentations
+
+
+@dataclass(frozen=True)
+class _Presentations:
+    """Output spikes of presentations that follow one another.
+
+    times : ndarray of float, shape (n_spikes,), in steps or in ms
+    outputs : ndarray of int, shape (n_spikes,)
+    ends : ndarray of float, shape (n_presentations + 1,)
+        Where presentations begin and end, halfway between steps.
+    is_first : ndarray of bool, shape (n_spikes,)
+        Whether a spike decides its presentation; or None without presentations.
+    """
+
+    n_outputs: int
+    times: np.ndarray
+    outputs: np.ndarray
+    ends: np.ndarray
+    is_first: np.ndarray
+    unit: str
+
+
+def _of_traces(traces, classes):
+    widths = {trace.outputs.shape[1] for trace in traces}
+    if len(widths) > 1:
+        raise ValueError(
+            f"spikes: all traces must have the same number of outputs, got {sorted(widths)}"
+        )
+    ends = np.cumsum([0] + [len(trace.outputs) for trace in traces])
+    times, outputs = np.nonzero(np.concatenate([trace.outputs for trace in traces]))
+    is_first = _first_of_each(times, np.searchsorted(ends, times, side="right") - 1)
+    if classes is not None:
+        for begin, end, trace in zip(ends, ends[1:], traces):
+            inside = is_first & (begin <= times) & (times < end)
+            decides = inside & (classes[outputs] == trace.decided)
+            if decides.any():  # between outputs level with each other
+                is_first[inside & ~decides] = False
+    return _Presentations(widths.pop(), times + 1, outputs, ends + 0.5, is_first, "steps")
+
+
+def _of_monitor(monitor, n_steps):
+    step = float(monitor.source.clock.dt / ms)
+    times, outputs = recorded_spikes(monitor, "spikes")
+    steps = np.rint(times / step).astype(int)
+    # The clock stands at the end of the run; a standalone device's may stand at 0.
+    n_run = round(float(monitor.source.clock.t / ms) / step)
+    n_run = max(n_run, steps.max(initial=0) + 1)
+    if n_steps is None:
+        ends, is_first = np.array([0, n_run]), None
+    else:
+        n_steps = integer(n_steps, "n_steps")
+        ends = np.arange(-(-n_run // n_steps) + 1) * n_steps
+        is_first = _first_of_each(steps, steps // n_steps)
+    n_outputs = len(monitor.source)
+    return _Presentations(n_outputs, steps * step, outputs, (ends - 0.5) * step, is_first, "ms")
+
+
+def _first_of_each(times, presentations):
+    """Return which spikes are in the step of the first one of their presentation."""
+    earliest = np.full(presentations.max(initial=-1) + 1, np.inf)
+    np.minimum.at(earliest, presentations, times)
+    return times == earliest[presentations]
+
+
+def _many_presentations(shown, classes, label, ax):
+    n_outputs, ends = shown.n_outputs, shown.ends
+    for begin, end in zip(ends[1::2], ends[2::2]):
+        ax.axvspan(begin, end, color="0.9", linewidth=0, zorder=-1)
+    size = np.clip(min(120, 500 * n_outputs / max(len(shown.times), 1)) / n_outputs, 2, 5)
+    ax.plot(shown.times, shown.outputs, "o", color="black", markersize=size, label="output spikes")
+    if shown.is_first is not None:
+        ax.plot(
+            shown.times[shown.is_first],
+            shown.outputs[shown.is_first],
+            "o",
+            color="black",
+            markerfacecolor="none",
+            markersize=size + 5,
+            label="first spike",
+        )
+    margin = 0.01 * (ends[-1] - ends[0])  # for the rings
+    ax.set_xlim(ends[0] - margin, ends[-1] + margin)
+    ax.set_xlabel(f"time [{shown.unit}]")
+    if shown.unit == "steps":
+        integer_ticks(ax.xaxis)
+    if classes is None:
+        ax.set_yticks(index_ticks(n_outputs))
+        ax.set_ylabel("output index")
+    else:
+        named = some(n_outputs)
+        ax.set_yticks(np.arange(n_outputs)[named], classes.tolist()[named])
+        ax.set_ylabel("class")
+    margin = 0.4 + 0.03 * n_outputs
+    ax.set_ylim(-margin, n_outputs - 1 + margin)
+    legend_above(ax, 2, columns=2)
+    if label is not None:
+        _label_presentations(ax, ends, label)
+    return ax
+
+
+def _label_presentations(ax, ends, label):
+    """Write the true classes above their presentations, as far as there is room."""
+    names = [str(name) for name in np.asarray(label).tolist()]
+    centers = (ends[:-1] + ends[1:]) / 2
+    low, high = ax.get_xlim()
+    places = (centers - low) / (high - low) * ax.get_window_extent().width * 72 / ax.figure.dpi
+    widths = _LETTER * np.array([len(name) for name in names]) + _BETWEEN_LABELS
+    is_turned = np.any(np.diff(places) < (widths[1:] + widths[:-1]) / 2)
+    shown = [0]
+    for index, place in enumerate(places[1:], start=1):
+        if not is_turned or place - places[shown[-1]] >= 1.5 * _LETTER + _BETWEEN_LABELS:
+            shown.append(index)
+    above = ax.secondary_xaxis("top")
+    above.set_xticks(centers[shown], [names[index] for index in shown])
+    above.tick_params(length=0, labelsize="small", rotation=90 if is_turned else 0)
+    above.set_xlabel("true class")
+
+
+# ------------------------------------------------------------------ checks
+
+
+def _all_traces(spikes):
+    return all(isinstance(trace, Trace) for trace in spikes)
+
+
+def _check_classes(classes, n_outputs):
+    if classes is None:
+        return None
+    classes = np.asarray(classes)
+    if classes.shape != (n_outputs,):
+        raise ValueError(
+            f"classes must have the shape ({n_outputs},), one an output, got {classes.shape}"
+        )
+    return classes

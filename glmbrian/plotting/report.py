@@ -1,0 +1,128 @@
+"""One figure of what a classifier has learned, and how it decides."""
+
+import math
+import textwrap
+
+import numpy as np
+from matplotlib.figure import Figure
+from sklearn.utils.validation import check_is_fitted
+
+from ..estimator import GLMClassifier
+from .kernel_sets import kernel_set
+from .kernels import plot_kernels
+from .learning import plot_learning_curve
+from .rasters import plot_raster
+from .weights import draw_image
+
+_N_RASTERS = 4
+_MOST_KERNELS = 10  # classes whose kernels are shown
+
+
+def training_report(classifier, X, y, path=None):
+    """Draw what a classifier has learned, and how it decides, in one figure.
+
+    Its parts are the learning curve, rasters of up to four presentations of
+    different classes, and kernels of up to ten classes.
+
+    Parameters
+    ----------
+    classifier : GLMClassifier
+        A fitted one.
+    X : array_like, shape (n, n_inputs) or (n, n_steps, n_inputs)
+        Test presentations, as for `GLMClassifier.predict`; those shown are
+        simulated anew.
+    y : array_like, shape (n,)
+        Class labels.
+    path : str or Path, optional
+        A PNG file to write.
+
+    Returns
+    -------
+    matplotlib Figure
+        One that pyplot does not know of.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is of the wrong type or shape.
+    sklearn.exceptions.NotFittedError
+        If the classifier is not fitted.
+    OSError
+        If `path` cannot be written.
+
+    Examples
+    --------
+    >>> import glmbrian as glm
+    >>> from brian2 import prefs
+    >>> prefs.codegen.target = "numpy"
+    >>> digits = glm.datasets.load_mnist((5, 7), n_train=4, n_test=4)
+    >>> classifier = glm.GLMClassifier(n_steps=4, n_basis=2, n_epochs=1, device="runtime")
+    >>> fitted = classifier.fit(digits.X_train, digits.y_train)
+    >>> figure = glm.plotting.training_report(fitted, digits.X_test, digits.y_test)
+    >>> len(figure.subfigs[0].axes)  # the learning curve, and four rasters
+    5
+    """
+    if not isinstance(classifier, GLMClassifier):
+        raise TypeError(f"classifier must be a fitted GLMClassifier, got {classifier!r}")
+    check_is_fitted(classifier, "weights_")
+    X, y = np.asarray(X), np.asarray(y)
+    if X.ndim == 0 or y.shape != X.shape[:1]:
+        raise ValueError(f"y must have one label a row of X, {X.shape[:1]}, got the shape {y.shape}")
+    rows = _rows_of_different_classes(y)
+    traces = classifier.record(X[rows])
+
+    kernels = kernel_set(classifier, None)
+    classes = kernels.classes[:_MOST_KERNELS]
+    shape = kernels.image_shape(None)
+    # Two images would leave half of the row empty.
+    with_lines = shape is not None and len(classes) == 2
+    n_panels = len(classes) * (1 + with_lines)
+    n_columns = min(n_panels, 5)
+    n_rows = math.ceil(n_panels / n_columns)
+    kernels_height = n_rows * (3 if shape is None or n_rows == 1 else 2.2)
+    figure = Figure(figsize=(13, 3.8 + kernels_height), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08)
+    upper, lower = figure.subfigures(2, 1, height_ratios=[3.8, kernels_height])
+
+    widths = [1.1] + [1] * len(traces)
+    curve, *rasters = upper.subplots(1, len(widths), gridspec_kw={"width_ratios": widths})
+    plot_learning_curve(classifier, curve)
+    curve.set_title("training", fontsize="medium")
+    for ax, trace, label in zip(rasters, traces, y[rows]):
+        plot_raster(trace, classifier.classes_, label, ax)
+        ax.set_title(textwrap.fill(ax.get_title(), 28), fontsize="medium")
+        ax.set_xlim(0.5, classifier.n_steps + 0.5)  # the same for all
+        if ax is not rasters[0]:
+            ax.tick_params(labelleft=False)
+            ax.set_ylabel(None)
+
+    axes = lower.subplots(n_rows, n_columns, squeeze=False).ravel()
+    for ax in axes[n_panels:]:
+        ax.set_axis_off()
+    if shape is None or with_lines:
+        for ax, name in zip(axes[-len(classes):] if with_lines else axes, classes):
+            plot_kernels(classifier, name, (classifier.n_features_in_,), ax=ax)
+    if shape is not None:
+        images = axes[: len(classes)]
+        values, text = kernels.at(None)
+        values = values[:, : len(classes)]
+        limit = np.abs(values).max()
+        for index, (ax, column) in enumerate(zip(images, values.T)):
+            image = draw_image(ax, column.reshape(shape), limit)
+            ax.set_title(kernels.title(index), fontsize="medium")
+        lower.colorbar(image, ax=images.tolist(), label=text)
+    if path is not None:
+        figure.savefig(path, format="png", dpi=150)
+    return figure
+
+
+def _rows_of_different_classes(y):
+    """Return up to `_N_RASTERS` row numbers: one of each class, then a second, ..."""
+    if len(y) == 0:
+        raise ValueError("X must hold at least one presentation, got none")
+    classes = np.unique(y)
+    # Evenly spread over the classes, if there are more of them than pictures.
+    chosen = np.linspace(0, len(classes) - 1, min(len(classes), _N_RASTERS)).round().astype(int)
+    rows_by_class = [np.flatnonzero(y == name) for name in classes[chosen]]
+    turns = [(turn, index) for index, rows in enumerate(rows_by_class) for turn in range(len(rows))]
+    return np.array([rows_by_class[index][turn] for turn, index in sorted(turns)[:_N_RASTERS]])

@@ -1,0 +1,98 @@
+"""Weight maps: images of kernels, at one lag or summed over all."""
+
+import numpy as np
+
+from ..validation import real
+from .kernel_sets import kernel_set
+from .style import DIVERGING, axes, index_ticks, some
+
+
+def plot_weight_map(model, output=None, shape=None, lag=None, ax=None, *, dt=None, limit=None):
+    """Plot kernels as an image: those of one target, or all in a matrix.
+
+    Parameters
+    ----------
+    model : GLMClassifier, GLMSynapses or ndarray
+        As for `plot_kernels`.
+    output : optional
+        With inputs that form an image the target neuron whose kernels are shown: the
+        class for a classifier, otherwise the index.  By default the first.
+    shape : tuple of int, optional
+        How the inputs are laid out: (rows, columns) as an image; (n_inputs,) as
+        none, for the matrix of all inputs (rows) and targets (columns).  By default
+        a square image for a classifier whose `n_inputs` is a square number, and the
+        matrix otherwise.
+    lag : int, optional
+        The lag shown, in steps from 1; by default the sum over all lags.
+    ax : matplotlib Axes, optional
+        By default those of a new figure.
+    dt : Quantity of time, optional
+        As for `plot_kernels`.
+    limit : float, optional
+        Colours go from minus this to this; by default the largest absolute value
+        shown.  With one limit several maps can be compared.
+
+    Returns
+    -------
+    matplotlib Axes
+        With an image of the given shape, or of the shape (n_inputs, n_targets), and
+        a colour bar beside it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is of the wrong type or out of range.
+    sklearn.exceptions.NotFittedError
+        If a classifier is not fitted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import glmbrian as glm
+    >>> kernels = np.random.default_rng(0).normal(size=(6, 3, 5))
+    >>> glm.plotting.plot_weight_map(kernels).images[0].get_array().shape
+    (6, 3)
+    >>> glm.plotting.plot_weight_map(kernels, 2, shape=(2, 3)).images[0].get_array().shape
+    (2, 3)
+    """
+    kernels = kernel_set(model, dt)
+    index = kernels.index(output)
+    shape = kernels.image_shape(shape)
+    if shape is None and output is not None:
+        raise ValueError(
+            "output needs inputs that form an image; pass shape=(rows, columns) for these "
+            f"{len(kernels.values)} inputs, or leave output out for the matrix of all"
+        )
+    values, name = kernels.at(lag)
+    if limit is not None:
+        limit = real(limit, "limit", 0, strict=True)
+    ax = axes(ax)
+    if shape is None:
+        image = draw_image(ax, values, limit, aspect="auto")
+        _label_matrix(ax, kernels)
+    else:
+        image = draw_image(ax, values[:, index].reshape(shape), limit)
+        ax.set_title(kernels.title(index), fontsize="medium")
+    ax.figure.colorbar(image, ax=ax, label=name)
+    return ax
+
+
+def draw_image(ax, values, limit=None, aspect="equal"):
+    """Draw values as an image without ticks, grey at zero, and return it."""
+    limit = limit or np.abs(values).max() or 1.0
+    ax.set_xticks([])
+    ax.set_yticks([])
+    look = dict(cmap=DIVERGING, vmin=-limit, vmax=limit, interpolation="nearest", aspect=aspect)
+    return ax.imshow(values, **look)
+
+
+def _label_matrix(ax, kernels):
+    n_sources, n_targets, _ = kernels.values.shape
+    ax.set_yticks(index_ticks(n_sources))
+    if kernels.classes is None:
+        ax.set_xticks(index_ticks(n_targets))
+    else:
+        named = some(n_targets)
+        ax.set_xticks(np.arange(n_targets)[named], kernels.classes[named])
+    ax.set_xlabel(kernels.target)
+    ax.set_ylabel(kernels.source)
