@@ -94,7 +94,7 @@ def test_second_fit_of_an_architecture_compiles_nothing(first_to_spike, monkeypa
 @compiled
 def test_recorded_presentations_are_those_of_the_test_run(first_to_spike):
     traces = first_to_spike.record(DIGITS.X_test[:5])
-    outcome = first_to_spike._test(*first_to_spike._checked_test(DIGITS.X_test[:5]))
+    outcome, _ = first_to_spike._test(*first_to_spike._checked_test(DIGITS.X_test[:5]))
     np.testing.assert_array_equal([len(trace.inputs) for trace in traces], outcome.steps)
     np.testing.assert_array_equal([trace.inputs.sum() for trace in traces], outcome.input_spikes)
     for trace in traces:
