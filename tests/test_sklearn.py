@@ -33,7 +33,7 @@ except GeNNNotFound as error:
     why_no_genn = f"GeNN programs are not run: {error}"
 
 compiled = pytest.mark.compiled
-DIGITS = glm.datasets.load_mnist((5, 7), 20, 20)
+DIGITS = glm.datasets.load_mnist((5, 7), 10, 10)
 X, Y = DIGITS.X_train, DIGITS.y_train
 LEARNED = ("weights_", "feedback_", "bias_", "history_")
 
@@ -210,17 +210,17 @@ def test_sample_weights_are_routed():
 
 
 @compiled
-def test_fits_of_a_search_share_their_program(tmp_path, monkeypatch):
-    from glmbrian.devices import cpp_standalone
+def test_fits_of_a_search_share_their_program(monkeypatch):
+    from glmbrian.devices import program
 
-    monkeypatch.setenv("GLMBRIAN_CACHE_DIR", str(tmp_path))
-    built, build = [], cpp_standalone._PROGRAM.build
+    keys, find_or_build = [], program.find_or_build
     monkeypatch.setattr(
-        cpp_standalone._PROGRAM, "build", lambda *arguments: built.append(build(*arguments))
+        program, "find_or_build", lambda key, build: keys.append(key) or find_or_build(key, build)
     )
     grid = {"learning_rate": [0.01, 0.1], "n_epochs": [1, 2], "batch_size": [1, 5]}
-    search = GridSearchCV(small(device="cpp_standalone"), grid, cv=3).fit(X, Y)
-    assert len(search.cv_results_["params"]) == 8 and len(built) == 1
+    search = GridSearchCV(small(decoding="rate", device="cpp_standalone"), grid, cv=2).fit(X, Y)
+    # 8 settings, trained and tested on 2 folds each, and the best of them trained again
+    assert len(keys) == 8 * 2 * 2 + 1 and len(set(keys)) == 1
     assert search.best_estimator_.timing_["build_seconds"] < 1
 
 
@@ -257,7 +257,7 @@ def test_spike_trains_are_not_scaled():
 
 
 def test_the_range_of_inputs_is_kept(tmp_path):
-    wild = np.random.default_rng(0).normal(size=(40, 30)) * np.logspace(-3, 5, 30)
+    wild = np.random.default_rng(0).normal(size=(20, 30)) * np.logspace(-3, 5, 30)
     classifier = small(scale_inputs=True).fit(wild, Y)
     classifier.save(tmp_path / "model.npz")
     with np.load(tmp_path / "model.npz", allow_pickle=False) as file:
@@ -329,9 +329,9 @@ def test_parts_of_different_sizes_are_numbered_on(monkeypatch):
         lambda *arguments: seen.append(arguments[4].first_presentation) or train(*arguments),
     )
     classifier = small(n_epochs=5)
-    for part in (slice(0, 10), slice(10, 13), slice(13, 40), slice(39, 40)):
+    for part in (slice(0, 10), slice(10, 13), slice(13, 20), slice(0, 1)):
         classifier.partial_fit(X[part], Y[part], classes=[5, 7])
-    assert seen == [0, 10, 13, 40] and classifier.n_presentations_ == 41
+    assert seen == [0, 10, 13, 20] and classifier.n_presentations_ == 21
     assert classifier.history_.shape == (4,)
 
 
@@ -350,9 +350,6 @@ def test_it_goes_on_after_fit_and_load(tmp_path):
     twice = small(n_epochs=2).fit(X, Y)
     assert_same_learned(twice, fitted.partial_fit(X, Y))
     assert_same_learned(twice, loaded.partial_fit(X, Y))
-    assert_same_learned(twice, twice.set_params(random_state=7).fit(X, Y).set_params(
-        random_state=1
-    ).fit(X, Y))  # fmt: skip
 
 
 def test_without_a_random_state_it_goes_on_with_the_same_streams():
@@ -442,18 +439,6 @@ def test_a_call_may_hold_one_class_only():
     classifier = small().partial_fit(X[:4], Y[:4], classes=[7, 5, 3])
     assert classifier.classes_.tolist() == [3, 5, 7]
     assert classifier.partial_fit(X[Y == 7], Y[Y == 7], [3, 5, 7]).weights_.shape[1] == 3
-
-
-@compiled
-def test_an_export_goes_on_too(tmp_path):
-    import subprocess
-
-    classifier = small(device="cpp_standalone", scale_inputs=True)
-    classifier.export(X * 2.5, Y, tmp_path / "project")
-    assert vars(classifier) == vars(small(device="cpp_standalone", scale_inputs=True))
-    subprocess.run(["make", "run"], cwd=tmp_path / "project", check=True, capture_output=True)
-    exported = glm.GLMClassifier.load(tmp_path / "project").partial_fit(X * 2.5, Y)
-    assert_same_learned(classifier.fit(X * 2.5, Y).partial_fit(X * 2.5, Y), exported)
 
 
 # ------------------------------------------------------------------ decisions
