@@ -149,6 +149,9 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
     True
     """
 
+    # Until `_prepare` has seen inputs; `fit_ensemble` does not call it for each member.
+    scaler_ = None
+
     def __init__(
         self,
         decoding="first-to-spike",
@@ -492,13 +495,12 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         return Inputs("levels", levels(X)), X.shape[1]
 
     def _scaled(self, X):
-        scaler = getattr(self, "scaler_", None)
-        if (scaler is not None) != self.scale_inputs:
+        if (self.scaler_ is not None) != self.scale_inputs:
             raise ValueError(
                 f"scale_inputs must be as in training, got {self.scale_inputs}: the range of each "
                 "input is seen in training"
             )
-        return X if scaler is None else scaler.transform(X)
+        return X if self.scaler_ is None else self.scaler_.transform(X)
 
     def _network(self, n_inputs, n_classes, basis, n_replicas=1):
         # First-to-spike decisions come before any output spike is fed back.

@@ -358,6 +358,15 @@ def test_without_a_random_state_it_goes_on_with_the_same_streams():
     assert classifier.partial_fit(X, Y)._keys == keys
 
 
+def test_it_goes_on_after_an_ensemble(tmp_path):
+    members = [small(start_state=0), small(start_state=1)]
+    for member in glm.fit_ensemble(members, X, Y):
+        member.save(tmp_path / "model.npz")
+        loaded = glm.GLMClassifier.load(tmp_path / "model.npz").partial_fit(X, Y)
+        assert_same_learned(member.partial_fit(X, Y), loaded)
+        assert member.history_.shape == (2,)
+
+
 def test_older_files_load(tmp_path):
     small(n_epochs=2).fit(X, Y).save(tmp_path / "model.npz")
     with np.load(tmp_path / "model.npz") as file:
