@@ -1,5 +1,7 @@
 """Decisions from observed output spikes: rate and first-to-spike decoding."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from .randomness import hashes
@@ -10,6 +12,34 @@ ON_SILENCE = ("potential", "random", "reject")
 
 #: Index that stands for "no decision".
 REJECTED = -1
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """What a test decided: one entry a presentation.
+
+    With first-to-spike decoding ``(decided == label) & (step <= t)`` holds for what has
+    been decided rightly by the deadline t.
+
+    label : ndarray, shape (n,)
+        The true class labels.
+    decided : ndarray, shape (n,)
+        The labels decided for, -1 for a rejected presentation.
+    step : ndarray of int, shape (n,)
+        Step of the decision, from 1; without any output spike the last one.
+    silent : ndarray of bool, shape (n,)
+        Whether no output spiked.
+    """
+
+    label: np.ndarray
+    decided: np.ndarray
+    step: np.ndarray
+    silent: np.ndarray
+
+
+def is_silent(outcome):
+    """Return whether no output spiked in each presentation of an `Outcome`."""
+    return outcome.counts.sum(axis=1) == 0
 
 
 def decide(outcome, decoding, on_tie, on_silence, key):
@@ -42,7 +72,7 @@ def decide(outcome, decoding, on_tie, on_silence, key):
     preference = potential if on_tie == "potential" else random
     best = counts == counts.max(axis=1, keepdims=True) if decoding == "rate" else counts > 0
     decision = np.argmax(np.where(best, preference, -np.inf), axis=1)
-    silent = counts.sum(axis=1) == 0
+    silent = is_silent(outcome)
     if on_silence == "reject":
         decision[silent] = REJECTED
     else:
@@ -64,6 +94,6 @@ def measures(outcome):
     own_spikes = outcome.counts.mean(axis=1)
     return {
         "mean_decision_step": float(outcome.steps.mean()),
-        "silent_fraction": float((outcome.counts.sum(axis=1) == 0).mean()),
+        "silent_fraction": float(is_silent(outcome).mean()),
         "operations_per_class": float((outcome.input_spikes + own_spikes).mean()),
     }

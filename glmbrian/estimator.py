@@ -5,17 +5,22 @@ import numbers
 import os
 import shutil
 import tempfile
-from dataclasses import asdict
+import warnings
+from contextlib import contextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.preprocessing import MinMaxScaler
+from sklearn.utils.validation import validate_data
 
 from ._version import __version__
 from .activations import Activation, get_activation
 from .bases import Basis, CustomBasis, RaisedCosineBasis, as_basis
-from .decoding import ON_SILENCE, ON_TIE, REJECTED, decide, measures
+from .decoding import ON_SILENCE, ON_TIE, REJECTED, Decisions, decide, is_silent, measures
 from .devices import DEVICES, get_device
 from .encoding import check_intensities, levels
 from .model import Inputs, Network, Outcome, Parameters, Testing, Training
@@ -105,6 +110,10 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         `random_state` does.
     verbose : bool
         Show a progress bar if a job takes more than a second.
+    scale_inputs : bool
+        Take features of any range, and scale each from the range that it has in
+        training to intensities from 0 to 1; what lies beyond is clipped.  By default
+        `X` must hold intensities already.  Spike trains are never scaled.
 
     Attributes
     ----------
@@ -116,11 +125,19 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
     basis_ : Basis
     history_ : ndarray of float, shape (n_epochs,)
         Mean log-likelihood of the presentations of each epoch.
+    n_presentations_ : int
+        Presentations learned from so far, where `partial_fit` goes on numbering.
+    scaler_ : sklearn.preprocessing.MinMaxScaler or None
+        What `scale_inputs` scales with.
     timing_ : dict
         ``build_seconds``, ``run_seconds``, ``presentations`` and ``steps`` of the
-        latest training or test run, and for a compiled program ``peak_memory`` in
-        bytes.
+        latest training or test run (`evaluate`, `score`), and for a compiled program
+        ``peak_memory`` in bytes.
+    decisions_ : glmbrian.decoding.Decisions
+        What the latest `evaluate` or `score` saw of each presentation; not saved.
     n_features_in_ : int
+    feature_names_in_ : ndarray of str, shape (n_inputs,)
+        Names of the columns, if `X` had any in training.
 
     Examples
     --------
@@ -131,6 +148,9 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
     >>> classifier.fit(mnist.X_train, mnist.y_train).score(mnist.X_test, mnist.y_test) > 0.6
     True
     """
+
+    # Until `_prepare` has seen inputs; `fit_ensemble` does not call it for each member.
+    scaler_ = None
 
     def __init__(
         self,
@@ -153,6 +173,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         random_state=None,
         start_state=None,
         verbose=True,
+        scale_inputs=False,
     ):
         self.decoding = decoding
         self.n_steps = n_steps
@@ -173,6 +194,16 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.start_state = start_state
         self.verbose = verbose
+        self.scale_inputs = scale_inputs
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.input_tags.positive_only = not self.scale_inputs
+        # For data of two features, on which scikit-learn's checks want an accuracy of
+        # 0.83: in a few steps two inputs have too few spikes to tell that much.
+        tags.classifier_tags.poor_score = True
+        return tags
 
     # ------------------------------------------------------------------ learning
 
@@ -182,8 +213,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array_like, shape (n, n_inputs) or (n, n_steps, n_inputs)
-            Intensities, integers from 0 to 255 or real numbers from 0 to 1; or
-            ready-made spike trains of 0 and 1.
+            Intensities, integers from 0 to 255 or real numbers from 0 to 1 (with
+            `scale_inputs` any finite numbers); or ready-made spike trains of 0 and 1.
         y : array_like, shape (n,)
             Class labels.
         sample_weight : array_like of float, shape (n,), optional
@@ -199,18 +230,90 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         TypeError, ValueError
             If a parameter or an array is not valid; nothing has been compiled then.
         RuntimeError
-            If there is no C++ compiler, or compiling or running fails.
+            If there is no C++ compiler, or compiling or running fails.  Whatever the
+            error, the classifier is as it was before.
         """
-        network, training, inputs, labels, classes, start = self._prepare(X, y, sample_weight)
-        device = get_device(self.device)
-        with self._progress("training", training.n_epochs * len(inputs)) as progress:
-            parameters, history, timing = device.train(
+        with self._unchanged_on_error():
+            self._train(*self._prepare(X, y, sample_weight))
+        return self
+
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        """Train for one more epoch, on the presentations `X` of the classes `y`.
+
+        The first call starts as `fit` does.  Later ones, and those after `fit` or
+        `load`, go on from what has been learned: presentations are numbered on, so
+        each is encoded by fresh spikes.  Calls on the same data learn what `fit`
+        learns in as many epochs.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.  `y` need not hold all classes.  With `scale_inputs` the range
+            of each feature is that of the first call.
+        classes : array_like, optional
+            All classes that will ever be seen.  Needed by the first call; later it may
+            be left out.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TypeError, ValueError
+            As for `fit`; or if `classes` is missing in the first call or not that of
+            earlier ones, or `y` holds other labels.
+        RuntimeError
+            As for `fit`.
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> digits = glm.datasets.load_mnist((5, 7), n_train=20, n_test=20)
+        >>> classifier = glm.GLMClassifier(n_steps=4, n_basis=2, device="runtime", random_state=0)
+        >>> for part in (slice(0, 30), slice(30, 40)):
+        ...     X, y = digits.X_train[part], digits.y_train[part]
+        ...     classifier = classifier.partial_fit(X, y, classes=[5, 7])
+        >>> classifier.n_presentations_, classifier.history_.shape
+        (40, (2,))
+        """
+        is_first = not hasattr(self, "weights_")
+        if is_first and classes is None:
+            raise ValueError(
+                "classes must be passed on the first call to partial_fit, all that will ever be seen"
+            )
+        with self._unchanged_on_error():
+            if is_first:
+                prepared = self._prepare(X, y, sample_weight, classes)
+            else:
+                prepared = self._prepare_more(X, y, sample_weight, classes)
+            network, training, *rest = prepared
+            earlier = [] if is_first else self.history_
+            self._train(network, replace(training, n_epochs=1), *rest)
+            self.history_ = np.concatenate([earlier, self.history_])
+        return self
+
+    def _train(self, network, training, inputs, labels, classes, start):
+        n_presentations = training.n_epochs * len(inputs)
+        with self._progress("training", n_presentations) as progress:
+            parameters, history, timing = get_device(self.device).train(
                 network, start, inputs, labels, training, progress
             )
-        self._set_learned(parameters, network, classes)
+        n_presentations += training.first_presentation
+        self._set_learned(parameters, network, classes, n_presentations)
         self.history_ = history[:, 0]
         self.timing_ = asdict(timing)
-        return self
+
+    @contextmanager
+    def _unchanged_on_error(self):
+        # What is learned is replaced and never changed in place.
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
 
     def export(self, X, y, directory):
         """Write a project that does what `fit` would, and builds and runs by itself.
@@ -233,10 +336,10 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             As for `fit`, or if `directory` is not empty or `device` cannot export.
         """
         choice(self.device, "device (of an export)", EXPORTING)
-        network, training, inputs, labels, classes, start = self._prepare(X, y)
         untrained = clone(self)
-        untrained._keys, untrained.history_ = self._keys, np.empty(0)
-        untrained._set_learned(start, network, classes)
+        network, training, inputs, labels, classes, start = untrained._prepare(X, y)
+        untrained._set_learned(start, network, classes, training.n_epochs * len(inputs))
+        untrained.history_ = np.empty(0)
         directory = Path(directory)
         try:
             is_new = not directory.exists()
@@ -257,19 +360,45 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
                 directory.mkdir(exist_ok=True)
             raise
 
-    def _prepare(self, X, y, sample_weight=None):
-        """Check everything, and return what a device needs to train."""
+    def _prepare(self, X, y, sample_weight=None, classes=None):
+        """Check everything, and return what a device needs to train anew.
+
+        By default `classes` are those in `y`.
+        """
         self._check_parameters()
         basis = self._make_basis()
-        inputs, n_inputs = self._check_inputs(X)
-        classes, labels = _check_labels(y, len(inputs))
+        inputs, n_inputs = self._check_inputs(X, is_first=True)
+        if classes is None:
+            classes, labels = _check_labels(y, len(inputs))
+        else:
+            classes = _check_classes(_as_labels(classes, name="classes")[0], "classes")
+            labels = _index(_check_known(y, len(inputs), classes, "classes"), classes)
         self._check_reject(classes)
+        weights = check_weights(sample_weight, (len(inputs),))
         self._keys = derive_keys(
             self.random_state, _TRAIN_INPUTS, _ORDER, _START, _TEST_INPUTS, _TEST_OUTPUTS, _CHOICES
         )
         network = self._network(n_inputs, len(classes), basis)
+        return network, self._training(weights), inputs, labels, classes, self._start(network)
+
+    def _prepare_more(self, X, y, sample_weight, classes):
+        """Check everything, and return what a device needs to train on."""
+        network, inputs = self._checked_test(X)
+        known = self.classes_
+        if classes is not None:
+            classes, kind = _as_labels(classes, name="classes")
+            same_kind = kind == _as_labels(known, name="classes_")[1]
+            if not same_kind or set(classes.tolist()) != set(known.tolist()):
+                raise ValueError(
+                    f"classes={classes.tolist()} is not the same as before, classes_={known.tolist()}"
+                )
+        labels = _index(_check_known(y, len(inputs), known, "classes_"), known)
         weights = check_weights(sample_weight, (len(inputs),))
-        training = Training(
+        training = replace(self._training(weights), first_presentation=self.n_presentations_)
+        return network, training, inputs, labels, known, self._parameters()
+
+    def _training(self, weights):
+        return Training(
             decoding=self.decoding,
             learning_rates=np.array([self.learning_rate], dtype=float),
             n_epochs=int(self.n_epochs),
@@ -279,7 +408,6 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             order_key=self._keys[1],
             sample_weights=None if weights is None else weights[np.newaxis],
         )
-        return network, training, inputs, labels, classes, self._start(network)
 
     def _check_parameters(self):
         choice(self.decoding, "decoding", DECODINGS)
@@ -297,6 +425,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"gpu must be None, True or False, got {self.gpu!r}")
         choice(self.on_silence, "on_silence", ON_SILENCE)
         choice(self.on_tie, "on_tie", ON_TIE)
+        if self.scale_inputs not in (True, False):
+            raise ValueError(f"scale_inputs must be True or False, got {self.scale_inputs!r}")
 
     def _check_reject(self, classes):
         if self.on_silence == "reject" and (
@@ -317,28 +447,60 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             return RaisedCosineBasis(n_basis, max(n_basis, self.n_steps))
         return RaisedCosineBasis(n_basis, integer(self.window, "window"))
 
-    def _check_inputs(self, X, n_inputs=None):
-        """Return `X` as `Inputs`, and the number of input neurons."""
+    def _check_inputs(self, X, is_first=False):
+        """Return `X` as `Inputs`, and the number of input neurons.
+
+        The first `X` says what later ones must be like.
+        """
+        if issparse(X):
+            raise TypeError("X must be a dense array, not a sparse one; use X.toarray()")
+        # Names of columns only: scikit-learn takes axis 1 of spike trains for the inputs.
+        validate_data(self, X, reset=is_first, skip_check_array=True, ensure_2d=False)
         try:
             X = np.asarray(X)
         except ValueError as error:  # rows of several lengths
             raise ValueError(f"X must be an array: {error}") from None
         if X.ndim not in (2, 3):
             raise ValueError(
-                "X must have the shape (n, n_inputs), or (n, n_steps, n_inputs) for "
-                f"spike trains, got {X.shape}"
+                "X must have the shape (n, n_inputs), or (n, n_steps, n_inputs) for spike trains, "
+                f"got {X.shape}. Reshape your data, with X.reshape(1, -1) if it is one presentation"
             )
         if 0 in X.shape:
-            raise ValueError(f"X must hold at least one presentation and one input, got {X.shape}")
-        if n_inputs is not None and X.shape[-1] != n_inputs:
-            raise ValueError(f"X has {X.shape[-1]} inputs, but {n_inputs} were used in training")
+            raise ValueError(
+                f"X must hold at least one presentation and one input, got {X.shape[-1]} feature(s) "
+                f"(shape={X.shape}) while a minimum of 1 is required."
+            )
+        if not is_first and X.shape[-1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {X.shape[-1]} inputs, but {self.n_features_in_} were used in training: "
+                f"X has {X.shape[-1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        if X.dtype.kind == "c":
+            raise ValueError(f"X must hold real numbers. Complex data not supported, got {X.dtype}")
         if X.ndim == 3:
             shape = ("n", int(self.n_steps), "n_inputs")
-            return Inputs("trains", binary_array(X, "X", shape)), X.shape[-1]
-        X = check_intensities(X, "X")
+            X = binary_array(X, "X", shape)
+        elif self.scale_inputs:
+            X = finite_array(X, "X")
+        if is_first:
+            self.scaler_ = None
+            if self.scale_inputs and X.ndim == 2:
+                self.scaler_ = MinMaxScaler(clip=True).fit(X)
+        if X.ndim == 3:
+            return Inputs("trains", X), X.shape[-1]
+        X = check_intensities(self._scaled(X), "X")
         if X.dtype == np.uint8:
             return Inputs("bytes", X), X.shape[1]
         return Inputs("levels", levels(X)), X.shape[1]
+
+    def _scaled(self, X):
+        if (self.scaler_ is not None) != self.scale_inputs:
+            raise ValueError(
+                f"scale_inputs must be as in training, got {self.scale_inputs}: the range of each "
+                "input is seen in training"
+            )
+        return X if self.scaler_ is None else self.scaler_.transform(X)
 
     def _network(self, n_inputs, n_classes, basis, n_replicas=1):
         # First-to-spike decisions come before any output spike is fed back.
@@ -367,7 +529,9 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             bias = np.full(n_outputs, float(self.bias_init))
         return Parameters(weights, feedback, bias)
 
-    def _set_learned(self, parameters, network, classes):
+    def _set_learned(self, parameters, network, classes, n_presentations=0):
+        # Decisions were those of other parameters.
+        vars(self).pop("decisions_", None)
         self.weights_ = parameters.weights
         self.bias_ = parameters.bias
         self.feedback_ = parameters.feedback
@@ -376,6 +540,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         self.basis_ = network.basis
         self.classes_ = classes
         self.n_features_in_ = network.n_inputs
+        self.n_presentations_ = n_presentations
 
     # ------------------------------------------------------------------ deciding
 
@@ -392,7 +557,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         ndarray, shape (n,)
             With ``on_silence="reject"`` the label -1 marks no decision.
         """
-        return self._decide(self._test(*self._checked_test(X)))
+        return self._decide(self._test(*self._checked_test(X))[0])
 
     def score(self, X, y, sample_weight=None):
         """Return the fraction of presentations decided as in `y`.
@@ -413,6 +578,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
     def evaluate(self, X, y):
         """Test on presentations `X` of the classes `y`, and count what it took.
 
+        What was decided for each presentation, and when, stays in `decisions_`.
+
         Parameters
         ----------
         X : array_like
@@ -427,6 +594,20 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             presentation), ``silent_fraction`` (without any output spike) and
             ``operations_per_class`` (input spikes integrated up to the decision
             plus the neuron's own).
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> digits = glm.datasets.load_mnist((5, 7), n_train=20, n_test=20)
+        >>> classifier = glm.GLMClassifier(n_steps=4, n_basis=4, n_epochs=3,
+        ...                                device="runtime", random_state=0)
+        >>> measured = classifier.fit(digits.X_train, digits.y_train).evaluate(
+        ...     digits.X_test, digits.y_test)
+        >>> seen = classifier.decisions_
+        >>> right = seen.decided == seen.label
+        >>> by_deadline = [(right & (seen.step <= deadline)).mean() for deadline in range(1, 5)]
+        >>> bool(by_deadline[-1] == measured["accuracy"])
+        True
         """
         accuracy, outcome = self._judge(X, y)
         return {"accuracy": accuracy, **measures(outcome)}
@@ -434,27 +615,14 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
     def _judge(self, X, y, sample_weight=None):
         """Test on `X`; return the accuracy and the outcome."""
         network, inputs = self._checked_test(X)
-        y = self._check_known(y, len(inputs))
+        rejected = [REJECTED] if self.on_silence == "reject" else []
+        y = _check_known(y, len(inputs), self.classes_, "classes_", rejected)
         weights = check_weights(sample_weight, (len(inputs),))
-        outcome = self._test(network, inputs)
-        right = self._decide(outcome) == y
-        return float(np.average(right, weights=weights)), outcome
-
-    def _check_known(self, y, n):
-        """Return `y` as an array of labels that can be decided for."""
-        y, kind = _as_labels(y, n)
-        known, known_kind = _as_labels(self.classes_, len(self.classes_), "classes_")
-        unknown = set(y.tolist())
-        if kind == known_kind:
-            unknown -= set(known.tolist())
-            if self.on_silence == "reject":
-                unknown.discard(REJECTED)
-        if unknown:
-            raise ValueError(
-                f"y must hold only labels that training has seen, the {known_kind} in "
-                f"classes_={known.tolist()}, but holds the {kind} {sorted(unknown)[:10]}"
-            )
-        return y
+        outcome, timing = self._test(network, inputs)
+        decided = self._decide(outcome)
+        self.timing_ = asdict(timing)
+        self.decisions_ = Decisions(y, decided, outcome.steps, is_silent(outcome))
+        return float(np.average(decided == y, weights=weights)), outcome
 
     def record(self, X):
         """Simulate a few presentations on the runtime device, recording all.
@@ -483,17 +651,15 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
 
     def _test(self, network, inputs):
         with self._progress("testing", len(inputs)) as progress:
-            outcome, timing = get_device(self.device).test(
+            return get_device(self.device).test(
                 network, self._parameters(), inputs, self._testing(), progress
             )
-        self.timing_ = asdict(timing)
-        return outcome
 
     def _checked_test(self, X):
         self._check_fitted()
         self._check_parameters()
         self._check_reject(self.classes_)
-        inputs, n_inputs = self._check_inputs(X, self.n_features_in_)
+        inputs, n_inputs = self._check_inputs(X)
         return self._network(n_inputs, len(self.classes_), self.basis_), inputs
 
     def _testing(self):
@@ -529,7 +695,9 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
 
         The file holds ``weights``, ``feedback``, ``bias``, ``basis``,
         ``feedback_basis``, ``classes`` and ``config`` (JSON), and can be read with
-        ``numpy.load(path, allow_pickle=False)``.
+        ``numpy.load(path, allow_pickle=False)``.  ``input_range`` (the lowest and the
+        highest value of each input in training) and ``feature_names`` are there if
+        the classifier has them.
 
         Parameters
         ----------
@@ -549,10 +717,14 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             "bias": self.bias_,
             "basis": self.basis_.matrix,
             "feedback_basis": self.basis_.matrix,
-            "classes": _as_labels(self.classes_, len(self.classes_), "classes_")[0],
+            "classes": _as_labels(self.classes_, name="classes_")[0],
             "history": self.history_,
             "config": np.array(json.dumps(self._config())),
         }
+        if self.scaler_ is not None:
+            content["input_range"] = np.array([self.scaler_.data_min_, self.scaler_.data_max_])
+        if hasattr(self, "feature_names_in_"):
+            content["feature_names"] = self.feature_names_in_.astype(str)
         if not path.parent.is_dir():
             raise FileNotFoundError(f"path: the folder {path.parent} does not exist")
         if path.is_dir():
@@ -584,7 +756,12 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             name: value.item() if isinstance(value, np.generic) else value
             for name, value in parameters.items()
         }
-        return {"parameters": plain, "keys": self._keys, "version": __version__}
+        return {
+            "parameters": plain,
+            "keys": self._keys,
+            "n_presentations": self.n_presentations_,
+            "version": __version__,
+        }
 
     @classmethod
     def load(cls, path):
@@ -625,6 +802,13 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
                 finite_array(content["bias"], "bias", (n_outputs,)),
             )
             history, keys = content["history"], config["keys"]
+            # Older files do not say; their spikes are then drawn again.
+            n_presentations = config.get("n_presentations", 0)
+            scaler = None
+            if "input_range" in content:
+                shape = (2, len(parameters.weights))
+                input_range = finite_array(content["input_range"], "input_range", shape)
+                scaler = MinMaxScaler(clip=True).fit(input_range)
         except OSError as error:
             raise type(error)(f"path: cannot read {path}: {error.strerror or error}") from None
         except Exception as error:
@@ -633,8 +817,10 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             ) from None
         classifier._keys = keys
         network = classifier._network(len(parameters.weights), n_outputs, basis)
-        classifier._set_learned(parameters, network, classes)
-        classifier.history_ = history
+        classifier._set_learned(parameters, network, classes, n_presentations)
+        classifier.history_, classifier.scaler_ = history, scaler
+        if "feature_names" in content:
+            classifier.feature_names_in_ = content["feature_names"].astype(object)
         return classifier
 
     @classmethod
@@ -648,18 +834,32 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         device = get_device(classifier.device)
         parameters, history = device.read_exported(network, folder)
         classifier.history_ = history[:, 0]
-        classifier._set_learned(parameters, network, classifier.classes_)
+        classifier._set_learned(
+            parameters, network, classifier.classes_, classifier.n_presentations_
+        )
         return classifier
 
 
-def _as_labels(y, n, name="y"):
-    """Return `y` as an array of `n` class labels, and their kind."""
+def _as_labels(y, n=None, name="y"):
+    """Return `y` as an array of `n` class labels, by default of any number, and their kind."""
     try:
         labels = np.asarray(y, dtype=object)
     except ValueError as error:  # arrays of several shapes
         raise ValueError(f"{name} must hold one label a row of X: {error}") from None
-    if labels.shape != (n,):
-        raise ValueError(f"{name} must have the shape ({n},), one label a row of X, got {labels.shape}")
+    if labels.shape == (n, 1):
+        warnings.warn(
+            f"A column-vector {name} was passed when a 1d array was expected; its shape should be ({n},)",
+            DataConversionWarning,
+            stacklevel=2,
+        )
+        labels, y = labels[:, 0], np.asarray(y)[:, 0]
+    if n is None:
+        check_shape(labels, name, ("n_classes",))
+    elif labels.shape != (n,):
+        missing = ": it requires y to be passed, but the target y is None" if y is None else ""
+        raise ValueError(
+            f"{name} must have the shape ({n},), one label a row of X, got {labels.shape}{missing}"
+        )
     labels = labels.tolist()
     # By itself NumPy would take [1, "a"] for strings.
     kinds = {_label_kind(label_type) for label_type in set(map(type, labels))}
@@ -674,7 +874,10 @@ def _as_labels(y, n, name="y"):
     if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
         raise ValueError(f"{name} must hold class labels, but holds NaN or infinity")
     if array.dtype.kind == "f" and np.any(array != np.round(array)):
-        raise ValueError(f"{name} must hold class labels, but holds numbers with fractions")
+        raise ValueError(
+            f"{name} must hold class labels, but holds numbers with fractions "
+            "(Unknown label type: continuous)"
+        )
     if array.dtype == object or array.tolist() != labels:
         raise ValueError(
             f"{name} must hold class labels that NumPy can store: integers of 64 bits, or strings "
@@ -692,10 +895,38 @@ def _label_kind(label_type):
 
 def _check_labels(y, n):
     """Return the distinct classes, and the index of each label among them."""
-    classes, labels = np.unique(_as_labels(y, n)[0], return_inverse=True)
+    labels = _as_labels(y, n)[0]
+    classes = _check_classes(labels, "y")
+    return classes, np.searchsorted(classes, labels)
+
+
+def _check_classes(labels, name):
+    classes = np.unique(labels)
     if len(classes) < 2:
-        raise ValueError(f"y must hold at least two classes, got {len(classes)}")
-    return classes, labels
+        raise ValueError(f"{name} must hold at least two classes, got {len(classes)} class")
+    return classes
+
+
+def _check_known(y, n, classes, name, also=()):
+    """Return `y` as an array of labels, all of them among `classes` or `also`."""
+    y, kind = _as_labels(y, n)
+    known, known_kind = _as_labels(classes, name=name)
+    unknown = set(y.tolist())
+    if kind == known_kind:
+        unknown -= {*known.tolist(), *also}
+    if unknown:
+        raise ValueError(
+            f"y must hold only labels that training knows, the {known_kind} in "
+            f"{name}={known.tolist()}, but holds the {kind} {sorted(unknown)[:10]}"
+        )
+    return y
+
+
+def _index(labels, classes):
+    """Return the index of each label among `classes`, which hold them all."""
+    # NumPy would compare signed and unsigned integers as floats.
+    place = {label: index for index, label in enumerate(classes.tolist())}
+    return np.array([place[label] for label in labels.tolist()])
 
 
 def check_weights(sample_weight, shape):
@@ -706,7 +937,9 @@ def check_weights(sample_weight, shape):
     if np.any(sample_weight < 0):
         raise ValueError("sample_weight must be at least 0")
     if not np.all(np.any(sample_weight, axis=-1)):
-        raise ValueError("sample_weight must be above 0 for at least one presentation")
+        raise ValueError(
+            "sample_weight must be above 0 for at least one presentation, got only zero weights"
+        )
     return sample_weight
 
 

@@ -99,7 +99,9 @@ class Training:
     """Settings of one training run.
 
     An update is the learning rate times the mean gradient of `batch_size`
-    presentations; the order of each epoch comes from `order_key`.
+    presentations.  Presentations are numbered from `first_presentation`, and so are
+    the spikes drawn.  The order of an epoch comes from `order_key` and from how many
+    epochs of its size fit into the presentations before it.
 
     learning_rates : ndarray of float, shape (n_replicas,)
     sample_weights : ndarray of float, shape (n_replicas, n), optional

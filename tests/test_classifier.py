@@ -94,7 +94,7 @@ def test_second_fit_of_an_architecture_compiles_nothing(first_to_spike, monkeypa
 @compiled
 def test_recorded_presentations_are_those_of_the_test_run(first_to_spike):
     traces = first_to_spike.record(DIGITS.X_test[:5])
-    outcome = first_to_spike._test(*first_to_spike._checked_test(DIGITS.X_test[:5]))
+    outcome, _ = first_to_spike._test(*first_to_spike._checked_test(DIGITS.X_test[:5]))
     np.testing.assert_array_equal([len(trace.inputs) for trace in traces], outcome.steps)
     np.testing.assert_array_equal([trace.inputs.sum() for trace in traces], outcome.input_spikes)
     for trace in traces:
@@ -421,7 +421,7 @@ def test_export_builds_and_runs_by_itself(tmp_path):
 
     few = glm.datasets.load_mnist((5, 7), 20, 20)
     classifier = glm.GLMClassifier("rate", n_epochs=2, n_steps=3, n_basis=2, random_state=3)
-    folder = tmp_path / "project"
+    folder, before = tmp_path / "project", dict(vars(classifier))
     classifier.export(few.X_train, few.y_train, folder)
     with pytest.raises(OSError, match="has not run yet"):
         glm.GLMClassifier.load(folder)
@@ -429,10 +429,16 @@ def test_export_builds_and_runs_by_itself(tmp_path):
         classifier.export(few.X_train, few.y_train, folder)
     subprocess.run(["make", "run"], cwd=folder, check=True, capture_output=True)
     exported = glm.GLMClassifier.load(folder)
+    assert vars(classifier) == before
     classifier.fit(few.X_train, few.y_train)
     np.testing.assert_array_equal(exported.weights_, classifier.weights_)
     np.testing.assert_array_equal(exported.feedback_, classifier.feedback_)
     np.testing.assert_array_equal(exported.predict(few.X_test), classifier.predict(few.X_test))
+    # it goes on where the program has ended
+    for one in (exported, classifier):
+        one.partial_fit(few.X_train, few.y_train)
+    np.testing.assert_array_equal(exported.weights_, classifier.weights_)
+    assert exported.n_presentations_ == 3 * len(few.X_train)
 
 
 def test_an_export_that_fails_leaves_the_folder_as_it_was(tmp_path, monkeypatch):
