@@ -275,10 +275,12 @@ def _solve(matrix, vector):
     """Solve for a positive semidefinite matrix, with nothing along its null space."""
     # On a scale on which all parameters are alike, small values are those of rounding.
     scale = np.sqrt(np.diag(matrix))
-    scale[scale == 0] = 1.0
+    absent = scale == 0
+    scale[absent] = 1.0
     values, axes = np.linalg.eigh(matrix / np.outer(scale, scale))
     kept = values > values.size * np.finfo(float).eps * values[-1]
     axes = axes[:, kept]
+    axes[absent] = 0.0
     return axes @ (axes.T @ (vector / scale) / values[kept]) / scale
 
 

@@ -213,19 +213,16 @@ def test_maximum_at_infinity_is_told(activation, always):
     x = rng.random((1000, 2)) < 0.2
     y = rng.random((1000, 2)) < 0.3
     y[1:, 1] = np.where(x[:-1, 0], always, y[1:, 1])
+    basis, known = glm.IndicatorBasis(1), np.arange(1000) > 0
     with pytest.warns(RuntimeWarning, match=r"neurons \[1\] has no finite maximum"):
-        fitted = glm.fit_population(y, x, glm.IndicatorBasis(1), activation=activation)
+        fitted = glm.fit_population(y, x, basis, activation=activation, mask=known)
     w = fitted.weights["stimulus"][0, 1, 0]
     assert np.isfinite(w) and (w > 2) == always and (w < -2) != always
     # What is finite is as it is without these steps.
     rest = np.append(False, ~x[:-1, 0])
-    other = fit_without_warning(
-        y, x[:, 1:], glm.IndicatorBasis(1), activation=activation, mask=rest
-    )
+    other = fit_without_warning(y, x[:, 1:], basis, activation=activation, mask=rest)
     assert fitted.bias[1] == pytest.approx(other.bias[1], abs=1e-3)
-    penalised = fit_without_warning(
-        y, x, glm.IndicatorBasis(1), activation=activation, penalty=1e-3
-    )
+    penalised = fit_without_warning(y, x, basis, activation=activation, penalty=1e-3)
     assert abs(penalised.weights["stimulus"][0, 1, 0]) < 15
 
 

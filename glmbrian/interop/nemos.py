@@ -231,9 +231,10 @@ def _components(basis, history):
 
     The order is that of the features.
     """
+    if not hasattr(basis, "compute_features"):
+        raise TypeError(f"basis must be a basis of NeMoS, got {basis!r}")
     components = {}
-    for component in basis if hasattr(basis, "__iter__") else ():
-        # A product has components of its own.
+    for component in basis:  # of a sum; others are their only component
         if not hasattr(component, "window_size") or not hasattr(component, "kernel_"):
             raise ValueError(
                 "basis must be a convolutional basis of NeMoS (Conv), or a sum of such, got "
@@ -253,8 +254,6 @@ def _components(basis, history):
             )
         kernels = np.asarray(component.kernel_, dtype=float)
         components[component.label] = int(np.prod(shape)), kernels
-    if not components:
-        raise TypeError(f"basis must be a basis of NeMoS, got {basis!r}")
     if history is not None:
         choice(history, "history", tuple(components))
     return components
