@@ -11,7 +11,9 @@ from .bases import (
     RaisedCosineBasis,
 )
 from .encoding import RateEncoder
+from .fitting import fit_population
 from .neurons import GLMNeurons
+from .population import GLMPopulation
 from .stopping import FirstSpikeStop
 from .synapses import GLMSynapses
 
@@ -23,6 +25,7 @@ __all__ = [
     "FirstSpikeStop",
     "GLMClassifier",
     "GLMNeurons",
+    "GLMPopulation",
     "GLMSynapses",
     "IndicatorBasis",
     "RaisedCosineBasis",
@@ -31,17 +34,21 @@ __all__ = [
     "__version__",
     "datasets",
     "fit_ensemble",
+    "fit_population",
     "get_activation",
+    "interop",
     "learning",
     "plotting",
 ]
 
-#: Imported at first use: scikit-learn and matplotlib are slow to load.
+#: Imported at first use: scikit-learn and matplotlib are slow to load, and what `interop`
+#: converts to and from is optional.
 _LAZY = {
     "GLMClassifier": "estimator",
     "PAPER_SETTINGS": "estimator",
     "datasets": None,
     "fit_ensemble": "ensemble",
+    "interop": None,
     "plotting": None,
 }
 

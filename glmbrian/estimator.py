@@ -2,9 +2,7 @@
 
 import json
 import numbers
-import os
 import shutil
-import tempfile
 import warnings
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -26,6 +24,7 @@ from .encoding import check_intensities, levels
 from .model import Inputs, Network, Outcome, Parameters, Testing, Training
 from .progress import Progress
 from .randomness import derive_keys
+from .storage import save_npz
 from .validation import binary_array, check_shape, choice, finite_array, integer, real
 
 DECODINGS = ("first-to-spike", "rate")
@@ -710,7 +709,6 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             If `path` cannot be written.
         """
         self._check_fitted()
-        path = Path(path)
         content = {
             "weights": self.weights_,
             "feedback": self.feedback_,
@@ -725,19 +723,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             content["input_range"] = np.array([self.scaler_.data_min_, self.scaler_.data_max_])
         if hasattr(self, "feature_names_in_"):
             content["feature_names"] = self.feature_names_in_.astype(str)
-        if not path.parent.is_dir():
-            raise FileNotFoundError(f"path: the folder {path.parent} does not exist")
-        if path.is_dir():
-            raise IsADirectoryError(f"path must be a file, and {path} is a folder")
-        handle, temporary = tempfile.mkstemp(suffix=".npz", dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                np.savez(file, **content)
-            os.chmod(temporary, 0o666 & ~_umask())
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        save_npz(path, content)
 
     def _config(self):
         parameters = self.get_params()
@@ -941,10 +927,3 @@ def check_weights(sample_weight, shape):
             "sample_weight must be above 0 for at least one presentation, got only zero weights"
         )
     return sample_weight
-
-
-def _umask():
-    # It can be read only by setting it.
-    umask = os.umask(0)
-    os.umask(umask)
-    return umask

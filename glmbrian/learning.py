@@ -48,14 +48,14 @@ def membrane_potential(
     array([-1.,  1.,  0.])
     """
     spikes, basis, weights, bias = _checked_inputs(spikes, basis, weights, bias)
-    u = _potential_of_inputs(spikes, basis, weights, bias)
+    u = potential_of_inputs(spikes, basis, weights, bias)
     given = [value is not None for value in (outputs, feedback_basis, feedback)]
     if any(given):
         if not all(given):
             raise ValueError("outputs, feedback_basis and feedback must be given together")
         outputs = binary_array(outputs, "outputs", u.shape)
         feedback_basis, feedback = _checked_feedback(feedback_basis, feedback, bias.size)
-        u += _potential_of_outputs(outputs, feedback_basis, feedback)
+        u += potential_of_outputs(outputs, feedback_basis, feedback)
     return u
 
 
@@ -93,7 +93,7 @@ def first_to_spike_log_likelihood(
     """
     spikes, basis, weights, bias = _checked_inputs(spikes, basis, weights, bias)
     label = integer(label, "label", 0, bias.size - 1)
-    u = _potential_of_inputs(spikes, basis, weights, bias)
+    u = potential_of_inputs(spikes, basis, weights, bias)
     log_likelihood, grad_u = first_to_spike_gradient(u, label, get_activation(activation))
     return log_likelihood, weight_gradient(spikes, grad_u, basis), grad_u.sum(axis=0)
 
@@ -134,8 +134,8 @@ def rate_log_likelihood(
     spikes, basis, weights, bias = _checked_inputs(spikes, basis, weights, bias)
     targets = binary_array(targets, "targets", (spikes.shape[0], bias.size))
     feedback_basis, feedback = _checked_feedback(feedback_basis, feedback, bias.size)
-    u = _potential_of_inputs(spikes, basis, weights, bias)
-    u += _potential_of_outputs(targets, feedback_basis, feedback)
+    u = potential_of_inputs(spikes, basis, weights, bias)
+    u += potential_of_outputs(targets, feedback_basis, feedback)
     log_likelihood, grad_u = rate_gradient(u, targets, get_activation(activation))
     grad_feedback = feedback_gradient(targets, grad_u, feedback_basis)
     return (
@@ -212,21 +212,50 @@ def desired_train(n_steps, period):
     return ((np.arange(1, n_steps + 1) % period) == 0).astype(np.uint8)
 
 
-def _potential_of_inputs(spikes, basis, weights, bias):
-    return bias + _filtered(spikes @ weights.transpose(2, 0, 1), basis)
+def potential_of_inputs(inputs, basis, weights, bias):
+    """Return what `inputs` (T, N_X), of any real values, and the bias give: (T, N_Y)."""
+    by_function = weights.transpose(2, 0, 1)
+    return bias + filtered_in_chunks(inputs, lambda part: part @ by_function, basis)
 
 
-def _potential_of_outputs(outputs, feedback_basis, feedback):
-    return _filtered(outputs * feedback.T[:, np.newaxis, :], feedback_basis)
+def potential_of_outputs(outputs, feedback_basis, feedback):
+    """Return what the feedback of `outputs` gives, both (T, N_Y)."""
+    by_function = feedback.T[:, np.newaxis, :]
+    return filtered_in_chunks(outputs, lambda part: part * by_function, feedback_basis)
+
+
+#: Steps of a long recording whose channels are in memory at a time.
+_CHUNK = 2**15
+
+
+def filtered_in_chunks(series, channels, basis):
+    """Return ``_filtered(channels(series), basis)``, for `series` of any length."""
+    window = basis.shape[0]
+    parts = []
+    for start in range(0, len(series), _CHUNK):
+        first = max(0, start - window)
+        part = channels(series[first : start + _CHUNK])
+        parts.append(_filtered(part, basis)[start - first :])
+    return np.concatenate(parts)
 
 
 def _filtered(channels, basis):
     """Filter channels (K, T, N) by the basis functions and sum over K: (T, N)."""
-    n_steps = channels.shape[1]
-    potential = np.zeros(channels.shape[1:])
-    for lag in range(1, min(basis.shape[0], n_steps - 1) + 1):
-        potential[lag:] += np.tensordot(basis[lag - 1], channels[:, : n_steps - lag], axes=1)
-    return potential
+    n_basis, n_steps, n_targets = channels.shape
+    window = max(1, min(basis.shape[0], n_steps - 1))
+    # In blocks of `window` steps, a block depends on itself and the one before alone, and
+    # on both by a matrix that is the same for all: two products of large matrices.
+    n_blocks = -(-n_steps // window)
+    padded = np.zeros((n_basis, (n_blocks + 1) * window, n_targets))
+    padded[:, window : window + n_steps] = channels
+    blocks = padded.reshape(n_basis, n_blocks + 1, window, n_targets)
+    lags = np.arange(window) - np.arange(-window, window)[:, np.newaxis]
+    seen = (lags >= 1) & (lags <= window)
+    weights = np.where(seen, basis.T[:, np.where(seen, lags, 1) - 1], 0.0)
+    before, same = weights[:, :window], weights[:, window:]
+    potential = np.tensordot(blocks[:, :-1], before, axes=([0, 2], [0, 1]))
+    potential += np.tensordot(blocks[:, 1:], same, axes=([0, 2], [0, 1]))
+    return potential.transpose(0, 2, 1).reshape(-1, n_targets)[:n_steps]
 
 
 def _correlated(grad_u, basis):

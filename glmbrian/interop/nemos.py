@@ -1,0 +1,327 @@
+"""Models of NeMoS (https://nemos.readthedocs.io): fitted there and simulated here, or back.
+
+NeMoS fits GLMs to binned spike counts.  Its features are inputs convolved with the
+functions of a basis, shifted by one bin, so that bin t sees the bins up to t - 1: the
+same membrane potential (eq. membrane_potential_GLM) with the convolved functions as
+basis A.  The features of a component are in the order (source, function), and those of
+an additive basis follow one another.
+
+What a bin holds is a spike or none in glmbrian, and a count in a Poisson model.  A count
+of mean lambda is at least 1 with the probability 1 - exp(-lambda), so that a Poisson
+model stands for the activation g with ``lambda(u) = -log(1 - g(u))`` of the same
+potential u:
+
+============ ==================== ==========================
+observations inverse link         activation
+============ ==================== ==========================
+Bernoulli    logistic             "sigmoid"
+Bernoulli    normal distribution  "probit"
+Bernoulli    1 - exp(-exp(u))     "cloglog"
+Poisson      exp                  "cloglog"
+Poisson      softplus             "sigmoid"
+============ ==================== ==========================
+"""
+
+import numpy as np
+
+from ..activations import BUILT_IN_ACTIVATIONS, get_activation
+from ..bases import CustomBasis
+from ..population import GLMPopulation
+from ..validation import choice
+
+#: Potentials at which an inverse link is compared with what it should be.
+_PROBES = np.linspace(-5.0, 4.0, 19)
+
+
+def from_nemos(model, basis, history=None):
+    """Return the population that a fitted NeMoS model stands for.
+
+    Parameters
+    ----------
+    model : nemos.glm.GLM or nemos.glm.PopulationGLM
+        A fitted model, with one of the observation models and inverse links above.
+    basis : nemos basis
+        The basis whose ``compute_features`` gave the model's features: a convolutional
+        one (``RaisedCosineLogConv``, ``HistoryConv`` and so on), or a sum of such.
+    history : str, optional
+        Label of the component whose input were the neuron's own counts.  It becomes
+        the feedback kernel.
+
+    Returns
+    -------
+    GLMPopulation
+        With a kernel for each other component, called by its label, and the basis
+        functions that NeMoS convolves with.  Where the counts of the whole population
+        were the input of a component, labelled "coupling" say, the outputs are the
+        input of that kernel, and each neuron's history is part of it.
+
+    Raises
+    ------
+    ImportError
+        If NeMoS is not installed.
+    TypeError, ValueError
+        If the model is not fitted or of another kind; the basis is not convolutional,
+        not causal, or does not belong to the model; a label cannot be the name of a
+        kernel; or `history` is not a component, or couples different neurons.
+
+    Examples
+    --------
+    With NeMoS, one neuron, its counts ``y`` and a stimulus ``x``::
+
+        basis = nmo.basis.RaisedCosineLogConv(8, window_size=50, label="stimulus")
+        basis = basis + nmo.basis.HistoryConv(10, label="history")
+        model = nmo.glm.GLM("Bernoulli").fit(basis.compute_features(x, y), y)
+        population = glm.interop.from_nemos(model, basis, history="history")
+        neurons = population.neurons(dt=1 * ms)
+
+    A population, with a basis for the coupling of all to all::
+
+        basis = nmo.basis.RaisedCosineLogConv(8, window_size=50, label="coupling")
+        model = nmo.glm.PopulationGLM("Bernoulli").fit(basis.compute_features(counts), counts)
+        population = glm.interop.from_nemos(model, basis)
+        neurons = population.neurons(dt=1 * ms)
+        coupling = population.synapses(neurons, neurons, "coupling")
+    """
+    activation = _activation(model)
+    if model.coef_ is None or model.intercept_ is None:
+        raise ValueError("model must be fitted: it has no coefficients")
+    bias = np.asarray(model.intercept_, dtype=float).reshape(-1)
+    components = _components(basis, history)
+    weights = _split(_coefficients(model, components, bias.size), components)
+    bases = {label: CustomBasis(kernels) for label, (_, kernels) in components.items()}
+    feedback = feedback_weights = None
+    if history is not None:
+        feedback = bases.pop(history)
+        feedback_weights = _own(weights.pop(history), history)
+    return GLMPopulation(bias, bases, weights, feedback, feedback_weights, activation)
+
+
+def to_nemos(population, model, basis, history=None):
+    """Write the parameters of a population into a NeMoS model.
+
+    The inverse of `from_nemos`.
+
+    Parameters
+    ----------
+    population : GLMPopulation
+    model : nemos.glm.GLM or nemos.glm.PopulationGLM
+        Its observation model and inverse link must stand for the population's
+        activation.  It gets the coefficients, as ``model.fit`` would set them.
+    basis : nemos basis
+        A convolutional basis, or a sum, whose components are labelled as the kernels,
+        after ``compute_features`` or ``setup_basis``.  Its functions must be able to
+        form the population's kernels: they are the same as the population's, or those
+        of a ``HistoryConv``, which can form all.
+    history : str, optional
+        Label of the component that stands for the feedback kernel.
+
+    Returns
+    -------
+    nemos.glm.GLM or nemos.glm.PopulationGLM
+        The same `model`.
+
+    Raises
+    ------
+    ImportError
+        If NeMoS is not installed.
+    TypeError, ValueError
+        If model or basis are of another kind, or do not fit the population.
+    """
+    activation = _activation(model)
+    if get_activation(activation) is not population.activation:
+        raise ValueError(
+            f"model stands for the activation {activation!r}, and the population has "
+            f"{population.activation.name!r}"
+        )
+    single = not isinstance(model, _nemos().glm.PopulationGLM)
+    if single and population.n > 1:
+        raise ValueError(f"model must be a PopulationGLM for {population.n} neurons")
+    if (history is None) != (population.feedback is None):
+        raise ValueError("history must be given where the population has feedback, and only there")
+    components = _components(basis, history)
+    bases, weights = dict(population.kernels), dict(population.weights)
+    if history is not None:
+        bases[history] = population.feedback
+        weights[history] = population.feedback_weights * np.eye(population.n)[:, :, np.newaxis]
+    if set(components) != set(bases):
+        raise ValueError(
+            f"basis must have components of the labels {list(bases)}, got {list(components)}"
+        )
+    coefficients = []
+    for label, (n_sources, kernels) in components.items():
+        if n_sources != len(weights[label]):
+            raise ValueError(
+                f"basis: the component {label!r} must have {len(weights[label])} inputs, got "
+                f"{n_sources}"
+            )
+        coefficient = _projected(weights[label], bases[label], kernels, label)
+        coefficients.append(coefficient.swapaxes(1, 2).reshape(-1, population.n))
+    coefficients = np.concatenate(coefficients)
+    mask = getattr(model, "feature_mask", None)
+    if mask is not None and np.any(coefficients * (1 - np.asarray(mask)) != 0):
+        raise ValueError("model: its feature mask leaves out weights of the population")
+    model.coef_ = _jax_array(coefficients[:, 0] if single else coefficients)
+    model.intercept_ = _jax_array(population.bias)
+    model.scale_ = 1.0
+    return model
+
+
+def conditional_intensity(population, inputs, outputs=None):
+    """Return the mean count of each bin for which the population stands.
+
+    The rate -log(1 - g(u)) of a Poisson count that is at least 1 with the firing
+    probability g(u): what ``predict`` gives for a Poisson model of NeMoS.  For a
+    Bernoulli model that is `GLMPopulation.firing_probability`.
+
+    Parameters
+    ----------
+    population : GLMPopulation
+    inputs, outputs
+        As for `GLMPopulation.membrane_potential`.
+
+    Returns
+    -------
+    ndarray of float, shape (T, n)
+        In spikes a step.
+    """
+    return -population.activation.log_silence(population.membrane_potential(inputs, outputs))
+
+
+def _nemos():
+    try:
+        import nemos
+    except ImportError as error:
+        raise ImportError("NeMoS is needed: install it with pip install '.[interop]'") from error
+    return nemos
+
+
+def _activation(model):
+    """Return the name of the activation that a NeMoS model stands for."""
+    nemos = _nemos()
+    if not isinstance(model, nemos.glm.GLM):
+        raise TypeError(f"model must be a GLM or PopulationGLM of NeMoS, got {model!r}")
+    expected = {
+        nemos.observation_models.BernoulliObservations: lambda g: g.probability,
+        nemos.observation_models.PoissonObservations: lambda g: lambda u: -g.log_silence(u),
+    }
+    observations = type(model.observation_model)
+    if observations in expected:
+        # Links have no names that last: lambdas, and functions that wrap JAX's.
+        link = np.asarray(model.inverse_link_function(_jax_array(_PROBES)), dtype=float)
+        for name in BUILT_IN_ACTIVATIONS:
+            # JAX's numbers are of single precision by default.
+            if np.allclose(link, expected[observations](get_activation(name))(_PROBES), rtol=1e-4):
+                return name
+    link = getattr(model.inverse_link_function, "__name__", model.inverse_link_function)
+    raise ValueError(
+        "model must be of Bernoulli observations with a logistic, normal or complementary "
+        "log-log inverse link, or of Poisson observations with exp or softplus, got "
+        f"{observations.__name__} with {link}"
+    )
+
+
+def _jax_array(array):
+    import jax.numpy as jnp
+
+    return jnp.asarray(array)
+
+
+def _components(basis, history):
+    """Return for each label how many sources a component has, and what it convolves with.
+
+    The order is that of the features.
+    """
+    if not hasattr(basis, "compute_features"):
+        raise TypeError(f"basis must be a basis of NeMoS, got {basis!r}")
+    components = {}
+    for component in basis:  # of a sum; others are their only component
+        if not hasattr(component, "window_size") or not hasattr(component, "kernel_"):
+            raise ValueError(
+                "basis must be a convolutional basis of NeMoS (Conv), or a sum of such, got "
+                f"{component.label!r} of {type(component).__name__}"
+            )
+        causality = component.conv_kwargs.get("predictor_causality", "causal")
+        if causality != "causal" or component.conv_kwargs.get("shift") is False:
+            raise ValueError(
+                f"basis: {component.label!r} must be causal and shifted by one bin, as is the "
+                f"default, got conv_kwargs={component.conv_kwargs}"
+            )
+        shape = component.input_shape[0]
+        if component.kernel_ is None or shape is None:
+            raise ValueError(
+                f"basis: {component.label!r} does not know its inputs; call compute_features or "
+                "setup_basis on the basis first"
+            )
+        kernels = np.asarray(component.kernel_, dtype=float)
+        components[component.label] = int(np.prod(shape)), kernels
+    if history is not None:
+        choice(history, "history", tuple(components))
+    return components
+
+
+def _coefficients(model, components, n):
+    """Return the coefficients of a model as one array (n_features, n)."""
+    coefficients, mask = model.coef_, getattr(model, "feature_mask", None)
+    if isinstance(coefficients, dict):
+        if set(coefficients) != set(components):
+            raise ValueError(
+                f"basis must have components of the labels {list(coefficients)}, as the model has, "
+                f"got {list(components)}"
+            )
+        parts = []
+        for label in components:
+            part = np.asarray(coefficients[label], dtype=float).reshape(-1, n)
+            parts.append(part if mask is None else part * np.asarray(mask[label]))
+        coefficients = np.concatenate(parts)
+    else:
+        coefficients = np.asarray(coefficients, dtype=float).reshape(-1, n)
+        if mask is not None:
+            coefficients = coefficients * np.asarray(mask)
+    n_features = sum(n_sources * kernels.shape[1] for n_sources, kernels in components.values())
+    if len(coefficients) != n_features:
+        raise ValueError(
+            f"basis must be that of the model: it has {n_features} features, and the model "
+            f"{len(coefficients)} coefficients a neuron"
+        )
+    return coefficients
+
+
+def _split(coefficients, components):
+    """Return the weights (n_source, n, n_basis) of each component."""
+    sizes = [n_sources * kernels.shape[1] for n_sources, kernels in components.values()]
+    parts = np.split(coefficients, np.cumsum(sizes)[:-1])
+    return {
+        label: part.reshape(n_sources, -1, part.shape[1]).swapaxes(1, 2)
+        for part, (label, (n_sources, _)) in zip(parts, components.items())
+    }
+
+
+def _own(weights, label):
+    """Return a neuron's weights (n, n_basis) for itself from (n, n, n_basis)."""
+    n_sources, n = weights.shape[:2]
+    if n_sources != n or np.any(weights[~np.eye(n, dtype=bool)] != 0):
+        raise ValueError(
+            f"history: {label!r} must have each neuron's own counts as input of it alone, but its "
+            f"{n_sources} inputs act on all of the {n} neurons; leave history out, and it is a "
+            "kernel like others, with the outputs as its input"
+        )
+    return weights[np.arange(n), np.arange(n)]
+
+
+def _projected(weights, basis, functions, label):
+    """Return weights on the `functions` (window, k) that give the same kernels."""
+    if np.array_equal(basis.matrix, functions):
+        return weights
+    kernels = basis.kernels(weights)
+    window = max(len(functions), basis.window)
+    functions, kernels = (
+        np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, window - array.shape[-1])])
+        for array in (functions.T, kernels)
+    )
+    projected = kernels @ np.linalg.pinv(functions)
+    if not np.allclose(projected @ functions, kernels, atol=1e-9 * np.abs(kernels).max()):
+        raise ValueError(
+            f"basis: the functions of the component {label!r} cannot form the kernels of the "
+            "population; take the same functions, or a HistoryConv, which can form all"
+        )
+    return projected

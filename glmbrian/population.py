@@ -1,0 +1,495 @@
+"""The parameters of a population of GLM neurons, apart from any simulation."""
+
+import numpy as np
+
+from .activations import BUILT_IN_ACTIVATIONS, get_activation
+from .bases import CustomBasis, IndicatorBasis, as_basis
+from .learning import potential_of_inputs, potential_of_outputs, rate_gradient
+from .neurons import GLMNeurons, _named_kernels
+from .storage import save_npz
+from .synapses import GLMSynapses
+from .validation import binary_array, choice, finite_array
+
+
+class GLMPopulation:
+    """The parameters of GLM neurons: what is fitted, and then simulated.
+
+    The membrane potential of neuron i in step t is that of `GLMNeurons`
+    (eq. membrane_potential_GLM): the sum of its inputs weighted by the synaptic
+    kernels alpha = A w, of its own spikes weighted by the feedback kernel beta = B v,
+    and of the bias.  Inputs may be several, each with a kernel of its own name.  The
+    population is an input to itself where one kernel, called "coupling" say, gets its
+    outputs: ``inputs={"stimulus": x, "coupling": outputs}``.
+
+    Parameters
+    ----------
+    bias : array_like of float, shape (n,)
+    kernels : Basis or dict of str to Basis
+        Basis of the synaptic kernels, called ``"stimulus"``, or several by name.
+    weights : array_like of float or dict of str to array_like
+        Weights w of each kernel, shape (n_source, n, n_basis); an array where there
+        is one kernel.
+    feedback : Basis, optional
+        Basis of the feedback kernel.
+    feedback_weights : array_like of float, shape (n, n_basis), optional
+        Weights v of the feedback kernel.  The last two go together.
+    activation : {"sigmoid", "probit", "cloglog"} or Activation
+        The firing probability g(u).
+
+    Attributes
+    ----------
+    n : int
+        Number of neurons.
+    bias, kernels, weights, feedback, feedback_weights, activation
+        As above; `kernels` and `weights` are dicts.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is of the wrong type, or shapes do not match.
+
+    See Also
+    --------
+    fit_population : fits a population to recorded spike trains.
+
+    Examples
+    --------
+    Two neurons that see one input; the first excites it, and the second inhibits:
+
+    >>> import glmbrian as glm
+    >>> population = glm.GLMPopulation(
+    ...     [-1.0, 0.0], glm.IndicatorBasis(2), [[[2.0, 1.0], [-3.0, 0.0]]]
+    ... )
+    >>> population.membrane_potential([[1], [0], [0], [0]])
+    array([[-1.,  0.],
+           [ 1., -3.],
+           [ 0.,  0.],
+           [-1.,  0.]])
+    """
+
+    def __init__(
+        self, bias, kernels, weights, feedback=None, feedback_weights=None, activation="sigmoid"
+    ):
+        self.bias = finite_array(bias, "bias", ("n",)).copy()
+        if self.n == 0:
+            raise ValueError("bias must have at least one entry")
+        self.kernels = _named_kernels(kernels)
+        weights = by_kernel(weights, "weights", self.kernels)
+        self.weights = {
+            name: finite_array(
+                weights[name], f"weights[{name!r}]", ("n_source", self.n, basis.n_basis)
+            ).copy()
+            for name, basis in self.kernels.items()
+        }
+        if (feedback is None) != (feedback_weights is None):
+            raise ValueError("feedback and feedback_weights must be given together")
+        self.feedback = self.feedback_weights = None
+        if feedback is not None:
+            self.feedback = as_basis(feedback, "feedback")
+            self.feedback_weights = finite_array(
+                feedback_weights, "feedback_weights", (self.n, feedback.n_basis)
+            ).copy()
+        self.activation = get_activation(activation)
+
+    @classmethod
+    def from_kernels(cls, bias, kernels, feedback=None, activation="sigmoid"):
+        """Return the population with these kernels, each given by its values.
+
+        Parameters
+        ----------
+        bias : array_like of float, shape (n,)
+        kernels : array_like of float or dict of str to array_like
+            Kernels of shape (n_source, n, window), called ``"stimulus"``, or several
+            by name.  Entry ``l - 1`` is what an input gives `l` steps later.
+        feedback : array_like of float, shape (n, window), optional
+            Feedback kernels.
+        activation : str or Activation
+
+        Returns
+        -------
+        GLMPopulation
+            Its weights are the kernels; its bases are `IndicatorBasis`.
+
+        Examples
+        --------
+        >>> GLMPopulation.from_kernels([0.0], [[[1.0, 0.5, 0.2]]]).kernel("stimulus")
+        array([[[1. , 0.5, 0.2]]])
+        """
+        if not isinstance(kernels, dict):
+            kernels = {"stimulus": kernels}
+        weights = {
+            name: finite_array(kernel, f"kernels[{name!r}]", ("n_source", "n", "window"))
+            for name, kernel in kernels.items()
+        }
+        bases = {name: IndicatorBasis(kernel.shape[2]) for name, kernel in weights.items()}
+        basis = None
+        if feedback is not None:
+            feedback = finite_array(feedback, "feedback", ("n", "window"))
+            basis = IndicatorBasis(feedback.shape[1])
+        return cls(bias, bases, weights, basis, feedback, activation)
+
+    @classmethod
+    def from_network(cls, neurons, synapses):
+        """Read the parameters of neurons and synapses of a Brian network.
+
+        Parameters
+        ----------
+        neurons : GLMNeurons
+        synapses : GLMSynapses or list of GLMSynapses
+            All synapses onto these neurons.  Where several are of one kernel, the
+            sources of that kernel are those of the first, followed by those of the
+            next, in the order of this list: so are the columns of its input.  Kernels
+            without synapses are left out.
+
+        Returns
+        -------
+        GLMPopulation
+
+        Raises
+        ------
+        TypeError
+            If the arguments are of another type.
+        ValueError
+            If synapses go to other neurons, to some of the neurons only, or have a
+            delay, which a population does not know.
+        """
+        if not isinstance(neurons, GLMNeurons):
+            raise TypeError(f"neurons must be GLMNeurons, got {neurons!r}")
+        weights = {}
+        for each in [synapses] if isinstance(synapses, GLMSynapses) else synapses:
+            if not isinstance(each, GLMSynapses):
+                raise TypeError(f"synapses must be GLMSynapses, got {each!r}")
+            if each.target is not neurons:
+                raise ValueError(
+                    f"synapses: the target of {each.name} must be all of the neurons, "
+                    f"got {each.target!r}"
+                )
+            if np.any(np.asarray(each.delay) > 0):
+                raise ValueError(
+                    f"synapses: {each.name} have a delay; make it part of the kernel, by zeros "
+                    "at its first lags"
+                )
+            weights.setdefault(each.kernel, []).append(each.w)
+        if not weights:
+            raise ValueError("synapses must be at least one")
+        kernels = {name: basis for name, basis in neurons.kernels.items() if name in weights}
+        return cls(
+            np.array(neurons.bias),
+            kernels,
+            {name: np.concatenate(weights[name]) for name in kernels},
+            neurons.feedback,
+            None if neurons.feedback is None else neurons.feedback_weights,
+            neurons.activation,
+        )
+
+    @property
+    def n(self):
+        """Number of neurons."""
+        return self.bias.size
+
+    def kernel(self, name="stimulus"):
+        """Return the kernels alpha = A w of one name, shape (n_source, n, window)."""
+        choice(name, "name", tuple(self.kernels))
+        return self.kernels[name].kernels(self.weights[name])
+
+    def feedback_kernels(self):
+        """Return the feedback kernels beta = B v, shape (n, window)."""
+        if self.feedback is None:
+            raise AttributeError(
+                "this population has no feedback kernel: create it with "
+                "GLMPopulation(..., feedback=basis, feedback_weights=...)"
+            )
+        return self.feedback.kernels(self.feedback_weights)
+
+    def membrane_potential(self, inputs, outputs=None):
+        """Return the membrane potentials that given trains cause.
+
+        Eq. membrane_potential_GLM: step t sees what came in the steps
+        ``t - window`` to ``t - 1``.  Nothing came before the first.
+
+        Parameters
+        ----------
+        inputs : array_like of float or dict of str to array_like
+            The input of each kernel, shape (T, n_source): spikes, counts or any
+            continuous stimulus.  An array where there is one kernel.
+        outputs : array_like of 0/1, shape (T, n), optional
+            Output trains; needed where there is a feedback kernel.
+
+        Returns
+        -------
+        u : ndarray of float, shape (T, n)
+
+        Raises
+        ------
+        ValueError, TypeError
+            If inputs are missing, shapes do not match, or values are not finite.
+        """
+        n_sources = {name: len(weights) for name, weights in self.weights.items()}
+        inputs, n_steps = checked_inputs(inputs, self.kernels, n_sources)
+        if outputs is not None:
+            outputs = binary_array(outputs, "outputs", (n_steps, self.n))
+        elif self.feedback is not None:
+            raise ValueError("outputs are needed: these neurons have a feedback kernel")
+        u = np.tile(self.bias, (n_steps, 1))
+        for name, basis in self.kernels.items():
+            u += potential_of_inputs(inputs[name], basis.matrix, self.weights[name], 0.0)
+        if self.feedback is not None:
+            u += potential_of_outputs(outputs, self.feedback.matrix, self.feedback_weights)
+        return u
+
+    def firing_probability(self, inputs, outputs=None):
+        """Return g(u) for the potentials of `membrane_potential`, shape (T, n)."""
+        return self.activation.probability(self.membrane_potential(inputs, outputs))
+
+    def log_likelihood(self, outputs, inputs, mask=None):
+        """Return the log-probability of output trains, given themselves and the inputs.
+
+        Eq. LL_conv, in nats, summed over steps and neurons: the outputs are fed back,
+        as is all that `inputs` says.
+
+        Parameters
+        ----------
+        outputs : array_like of 0/1, shape (T, n)
+        inputs : array_like of float or dict of str to array_like
+            As for `membrane_potential`.
+        mask : array_like of bool, shape (T,), optional
+            The steps that count; all by default.  See `fit_population`.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for `membrane_potential`.
+        """
+        u = self.membrane_potential(inputs, outputs)
+        outputs = binary_array(outputs, "outputs", u.shape)
+        rows = checked_mask(mask, len(u))
+        return rate_gradient(u[rows], outputs[rows], self.activation)[0]
+
+    def drive(self, stimulus, kernel="stimulus"):
+        """Return the part of the membrane potential that a continuous stimulus causes.
+
+        Parameters
+        ----------
+        stimulus : array_like of float, shape (T, n_source)
+            One sample a step.
+        kernel : str
+            Name of the kernel that filters it.
+
+        Returns
+        -------
+        ndarray of float, shape (T, n)
+            Step t sees the samples up to ``t - 1``.  In a simulation this goes to
+            ``GLMNeurons(drive=...)`` as a `brian2.TimedArray`.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If there is no such kernel, or shapes do not match.
+        """
+        choice(kernel, "kernel", tuple(self.kernels))
+        basis, weights = self.kernels[kernel], self.weights[kernel]
+        stimulus = finite_array(stimulus, "stimulus", ("T", len(weights)))
+        _require_steps(stimulus, "stimulus")
+        return potential_of_inputs(stimulus, basis.matrix, weights, 0.0)
+
+    def neurons(self, **kwds):
+        """Return `GLMNeurons` with these parameters.
+
+        Parameters
+        ----------
+        **kwds
+            Handed to `GLMNeurons`: ``dt``, ``random_state``, ``name`` and so on.
+
+        Returns
+        -------
+        GLMNeurons
+            Without synapses; see `synapses`.
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> from brian2 import Network, ms
+        >>> population = glm.GLMPopulation.from_kernels([-1.0], {"coupling": [[[-2.0]]]})
+        >>> neurons = population.neurons(dt=1 * ms, random_state=1)
+        >>> coupling = population.synapses(neurons, neurons, "coupling")
+        >>> Network(neurons, coupling).run(20 * ms)
+        """
+        neurons = GLMNeurons(self.n, self.kernels, self.feedback, self.activation, **kwds)
+        neurons.bias = self.bias
+        if self.feedback is not None:
+            neurons.feedback_weights = self.feedback_weights
+        return neurons
+
+    def synapses(self, source, target, kernel="stimulus", connect=True, **kwds):
+        """Return `GLMSynapses` with the weights of one kernel.
+
+        Parameters
+        ----------
+        source : brian2 spike source
+            As many cells as the kernel has sources.
+        target : GLMNeurons
+            Neurons of this population (see `neurons`).
+        kernel : str
+            Name of the kernel.
+        connect : bool, str or pair of arrays
+            As for `GLMSynapses`.  The weights of pairs that are not connected are
+            left out.
+        **kwds
+            Handed to `GLMSynapses`.
+
+        Returns
+        -------
+        GLMSynapses
+
+        Raises
+        ------
+        ValueError, TypeError
+            If there is no such kernel, or source or target are of another size.
+        """
+        choice(kernel, "kernel", tuple(self.kernels))
+        weights = self.weights[kernel]
+        for group, name, size in (source, "source", len(weights)), (target, "target", self.n):
+            if len(group) != size:
+                raise ValueError(
+                    f"{name} must have {size} cells for the kernel {kernel!r}, got {len(group)}"
+                )
+        synapses = GLMSynapses(source, target, kernel, connect, **kwds)
+        synapses.w = weights
+        return synapses
+
+    def save(self, path):
+        """Write the population to a ``.npz`` file.
+
+        The file holds ``bias``, ``activation``, for each kernel ``basis:name`` and
+        ``weights:name``, and those of the name ``feedback`` where there is feedback.
+        It can be read with ``numpy.load(path, allow_pickle=False)``.
+
+        Parameters
+        ----------
+        path : str or Path
+            An existing file is replaced only once the new one is complete.
+
+        Raises
+        ------
+        OSError
+            If `path` cannot be written.
+        ValueError
+            If the activation is not one of those that come with the package.
+        """
+        name = self.activation.name
+        if name not in BUILT_IN_ACTIVATIONS or get_activation(name) is not self.activation:
+            raise ValueError(
+                "activation: only the named activations can be saved, not an Activation object"
+            )
+        content = {"bias": self.bias, "activation": name}
+        for name, basis in self.kernels.items():
+            content[f"basis:{name}"] = basis.matrix
+            content[f"weights:{name}"] = self.weights[name]
+        if self.feedback is not None:
+            content["basis:feedback"] = self.feedback.matrix
+            content["weights:feedback"] = self.feedback_weights
+        save_npz(path, content)
+
+    @classmethod
+    def load(cls, path):
+        """Read a population from a file that `save` has written.
+
+        Parameters
+        ----------
+        path : str or Path
+
+        Returns
+        -------
+        GLMPopulation
+            Its bases are `CustomBasis`.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be read.
+        ValueError
+            If it is not such a file.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                content = {name: file[name] for name in file.files}
+            bases, weights = (
+                {
+                    name.partition(":")[2]: array
+                    for name, array in content.items()
+                    if name.startswith(f"{kind}:")
+                }
+                for kind in ("basis", "weights")
+            )
+            bases = {name: CustomBasis(matrix) for name, matrix in bases.items()}
+            feedback = bases.pop("feedback", None), weights.pop("feedback", None)
+            return cls(content["bias"], bases, weights, *feedback, str(content["activation"]))
+        except OSError as error:
+            raise type(error)(f"path: cannot read {path}: {error.strerror or error}") from None
+        except Exception as error:
+            raise ValueError(
+                f"path must be a file written by GLMPopulation.save; {path} is not: {error}"
+            ) from None
+
+    def __repr__(self):
+        kernels = ", ".join(
+            f"{name}: {len(self.weights[name])} sources, {basis!r}"
+            for name, basis in self.kernels.items()
+        )
+        return (
+            f"<GLMPopulation: n={self.n}, {kernels}, feedback={self.feedback!r}, "
+            f"activation={self.activation.name!r}>"
+        )
+
+
+def by_kernel(values, name, kernels):
+    """Return `values` as a dict with an entry for each of the `kernels`.
+
+    Where there is one kernel, they may be given without their name.
+    """
+    if not isinstance(values, dict):
+        if len(kernels) > 1:
+            raise TypeError(f"{name} must be a dict with the keys {list(kernels)}")
+        return {next(iter(kernels)): values}
+    if set(values) != set(kernels):
+        raise ValueError(f"{name} must have the keys {list(kernels)}, got {list(values)}")
+    return values
+
+
+def checked_inputs(inputs, kernels, n_sources):
+    """Return the inputs as a dict of arrays (T, n_source), and T.
+
+    `n_sources` says how many sources each kernel has, or the name of that size.
+    """
+    n_steps = "T"
+    checked = {}
+    for name, value in by_kernel(inputs, "inputs", kernels).items():
+        label = f"inputs[{name!r}]"
+        checked[name] = finite_array(value, label, (n_steps, n_sources[name]))
+        n_steps = len(checked[name])
+        _require_steps(checked[name], label)
+    return checked, n_steps
+
+
+def checked_mask(mask, n_steps):
+    """Return a mask of steps as an index of rows."""
+    if mask is None:
+        return slice(None)
+    mask = np.asarray(mask)
+    if mask.dtype != bool or mask.shape != (n_steps,):
+        raise ValueError(
+            f"mask must be an array of bool of the shape ({n_steps},), got {mask.dtype} of "
+            f"{mask.shape}"
+        )
+    if not mask.any():
+        raise ValueError("mask must leave at least one step")
+    return mask
+
+
+def _require_steps(array, name):
+    if len(array) == 0:
+        raise ValueError(f"{name} must have at least one step")

@@ -1,0 +1,268 @@
+"""Fits to recorded trains end at the maximum of the likelihood, where there is one."""
+
+import warnings
+
+import numpy as np
+import pytest
+from brian2 import Network, PoissonGroup, SpikeMonitor, defaultclock, ms, prefs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import glmbrian as glm
+from glmbrian import fitting, learning
+
+every_activation = pytest.mark.parametrize("activation", ["sigmoid", "probit", "cloglog"])
+
+SMOOTH = glm.RaisedCosineBasis(3, 8)
+SHORT = glm.RaisedCosineBasis(2, 4)
+
+
+def draw(population, x, seed):
+    """Draw trains with the kernels "stimulus" and "coupling", step by step."""
+    rng = np.random.default_rng(seed)
+    coupling = population.kernel("coupling")[:, :, ::-1]
+    window = coupling.shape[2]
+    fixed = population.bias + population.drive(x)
+    y = np.zeros((window + len(x), population.n))
+    for t, u in enumerate(fixed):
+        u = u + np.einsum("jl,jil->i", y[t : t + window].T, coupling)
+        y[window + t] = rng.random(population.n) < population.activation.probability(u)
+    return y[window:]
+
+
+@pytest.fixture(scope="module", params=["sigmoid", "probit", "cloglog"])
+def recorded(request):
+    """A coupled population, a continuous stimulus, and what it drew."""
+    rng = np.random.default_rng(1)
+    population = glm.GLMPopulation(
+        [-1.5, -2.0, -1.2],
+        {"stimulus": SMOOTH, "coupling": SHORT},
+        {"stimulus": 0.3 * rng.normal(size=(2, 3, 3)), "coupling": 0.3 * rng.normal(size=(3, 3, 2))},
+        activation=request.param,
+    )
+    x = rng.normal(size=(20_000, 2))
+    return population, x, draw(population, x, 2)
+
+
+def gradient(population, inputs, outputs, penalty=0.0):
+    """The gradient of the penalised log-likelihood in all parameters, by the reference.
+
+    For spikes as inputs it comes from `learning`'s function for users; here for any.
+    """
+    u = population.membrane_potential(inputs, outputs)
+    grad_u = learning.rate_gradient(u, np.asarray(outputs), population.activation)[1]
+    parts = [grad_u.sum(axis=0)]
+    for name, basis in population.kernels.items():
+        parts.append(learning.weight_gradient(inputs[name], grad_u, basis.matrix))
+        parts[-1] -= penalty * population.weights[name]
+    if population.feedback is not None:
+        parts.append(learning.feedback_gradient(outputs, grad_u, population.feedback.matrix))
+        parts[-1] -= penalty * population.feedback_weights
+    return np.concatenate([part.ravel() for part in parts])
+
+
+def fit_without_warning(*args, **kwds):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return glm.fit_population(*args, **kwds)
+
+
+@settings(max_examples=40)
+@given(
+    seed=st.integers(0, 2**32),
+    n=st.integers(1, 3),
+    n_source=st.integers(1, 4),
+    n_steps=st.integers(1, 30),
+    activation=st.sampled_from(["sigmoid", "probit", "cloglog"]),
+)
+def test_gradient_is_that_of_the_rate_rule(seed, n, n_source, n_steps, activation):
+    rng = np.random.default_rng(seed)
+    basis, feedback = (
+        glm.CustomBasis(rng.normal(size=rng.integers(1, 8, size=2))) for _ in range(2)
+    )
+    x, y = (rng.random((n_steps, size)) < 0.4 for size in (n_source, n))
+    w = rng.normal(size=(n_source, n, basis.n_basis)) / 3
+    v, bias = rng.normal(size=(n, feedback.n_basis)) / 3, rng.normal(size=n)
+    value, grad_w, grad_v, grad_bias = learning.rate_log_likelihood(
+        x, y, basis.matrix, feedback.matrix, w, v, bias, activation
+    )
+    common = fitting.design_matrix({"stimulus": x.astype(float)}, {"stimulus": basis})
+    total = 0.0
+    for i in range(n):
+        design = np.hstack([common, fitting.filtered_by_each(y[:, [i]], feedback)])
+        parameters = np.concatenate([bias[[i]], w[:, i].ravel(), v[i]])
+        part, got, _ = fitting.penalised_log_likelihood(
+            parameters, design, y[:, i], glm.get_activation(activation), 0.0
+        )
+        want = np.concatenate([grad_bias[[i]], grad_w[:, i].ravel(), grad_v[i]])
+        np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-9)
+        total += part
+    assert total == pytest.approx(value, rel=1e-9)
+
+
+def test_fit_ends_at_the_maximum_near_the_truth(recorded):
+    population, x, y = recorded
+    inputs = {"stimulus": x, "coupling": y}
+    fitted = fit_without_warning(y, inputs, population.kernels, activation=population.activation)
+    assert np.abs(gradient(fitted, inputs, y)).max() < 1e-5
+    # Twice the gain over the truth is distributed as chi squared.
+    n_parameters = 3 + 2 * 3 * 3 + 3 * 3 * 2
+    gain = 2 * (fitted.log_likelihood(y, inputs) - population.log_likelihood(y, inputs))
+    assert 0 < gain < n_parameters + 4 * np.sqrt(2 * n_parameters)
+    for name in inputs:
+        np.testing.assert_allclose(fitted.kernel(name), population.kernel(name), atol=0.25)
+    np.testing.assert_allclose(fitted.bias, population.bias, atol=0.15)
+
+
+def test_fit_of_what_brian_simulated():
+    """A feedback kernel beside coupling that leaves out the neuron itself."""
+    prefs.codegen.target = "numpy"
+    defaultclock.dt = 1 * ms
+    rng = np.random.default_rng(3)
+    population = glm.GLMPopulation(
+        [-2.0, -1.5],
+        {"stimulus": SHORT, "coupling": SHORT},
+        {
+            "stimulus": rng.normal(size=(2, 2, 2)),
+            "coupling": rng.normal(size=(2, 2, 2)) * (1 - np.eye(2))[:, :, np.newaxis],
+        },
+        SMOOTH,
+        [[-2.0, 0.5, 0.5], [-1.0, -1.0, 0.5]],
+    )
+    source = PoissonGroup(2, 200 / (1000 * ms))
+    neurons = population.neurons(random_state=4)
+    synapses = population.synapses(source, neurons), population.synapses(neurons, neurons, "coupling")
+    monitors = SpikeMonitor(source), SpikeMonitor(neurons)
+    Network(source, neurons, synapses, monitors).run(4000 * ms)
+    x, y = np.zeros((2, 4000, 2))
+    for train, monitor in zip((x, y), monitors):
+        train[np.round(monitor.t / ms).astype(int), monitor.i[:]] = 1
+    inputs = {"stimulus": x, "coupling": y}
+    fitted = fit_without_warning(
+        y, inputs, population.kernels, SMOOTH, connect={"coupling": "i != j"}
+    )
+    gain = 2 * (fitted.log_likelihood(y, inputs) - population.log_likelihood(y, inputs))
+    assert 0 < gain < 20 + 4 * np.sqrt(40)  # of 2 + 8 + 4 + 6 parameters
+    np.testing.assert_allclose(fitted.feedback_kernels(), population.feedback_kernels(), atol=0.6)
+    np.testing.assert_allclose(fitted.kernel(), population.kernel(), atol=0.6)
+    assert not fitted.weights["coupling"][[0, 1], [0, 1]].any()
+    free = gradient(fitted, inputs, y)
+    held = np.zeros((2, 2, 2), dtype=bool)
+    held[[0, 1], [0, 1]] = True
+    free[2 + 8 :][:8][held.ravel()] = 0.0
+    assert np.abs(free).max() < 1e-5
+
+
+@every_activation
+def test_penalty_holds_the_weights(activation):
+    rng = np.random.default_rng(5)
+    x, y = (rng.random((500, 2)) < 0.3), (rng.random((500, 1)) < 0.2)
+    free, held = (
+        fit_without_warning(y, x, SMOOTH, SHORT, activation, penalty) for penalty in (0.0, 30.0)
+    )
+    assert np.abs(gradient(held, {"stimulus": x}, y, 30.0)).max() < 1e-5
+    assert np.sum(held.weights["stimulus"] ** 2) < np.sum(free.weights["stimulus"] ** 2) / 4
+    assert np.abs(held.bias) > 0.5
+
+
+def test_mask_leaves_out_steps_and_keeps_trials_apart():
+    """Trials with zeros between them are fitted as if each had begun in silence."""
+    rng = np.random.default_rng(6)
+    trials = [(rng.random((200, 1)) < 0.3, rng.random((200, 1)) < 0.3) for _ in range(3)]
+    gap = np.zeros((SMOOTH.window, 1), dtype=bool)
+    x, y = (np.concatenate([part for trial in trials for part in (gap, trial[k])]) for k in (0, 1))
+    mask = np.concatenate([part for trial in trials for part in (gap[:, 0], np.ones(200, dtype=bool))])
+    fitted = fit_without_warning(y, x, SMOOTH, SHORT, mask=mask)
+    apart = [gradient(fitted, {"stimulus": a}, b) for a, b in trials]
+    assert np.abs(sum(apart)).max() < 1e-6 < np.abs(apart[0]).max()
+    assert fitted.log_likelihood(y, x, mask) == pytest.approx(
+        sum(fitted.log_likelihood(b, a) for a, b in trials), rel=1e-12
+    )
+
+
+def test_inputs_on_different_scales():
+    rng = np.random.default_rng(7)
+    x = rng.normal(size=(3000, 2))
+    y = rng.random((3000, 1)) < 0.2 + 0.1 * np.tanh(np.roll(x[:, :1], 1, axis=0))
+    fitted = fit_without_warning(y, x, SHORT)
+    scale = np.array([1e-6, 1e6])
+    scaled = fit_without_warning(y, x * scale, SHORT)
+    w = scaled.weights["stimulus"] * scale[:, np.newaxis, np.newaxis]
+    np.testing.assert_allclose(w, fitted.weights["stimulus"], atol=1e-6)
+
+
+def test_undetermined_weights_are_left_alone():
+    """A silent source, and coupling that can stand for the feedback of the same basis."""
+    rng = np.random.default_rng(8)
+    y = rng.random((600, 1)) < 0.3
+    x = np.zeros((600, 1))
+    fitted = fit_without_warning(
+        y, {"stimulus": x, "coupling": y}, {"stimulus": SHORT, "coupling": SHORT}, SHORT
+    )
+    assert not fitted.weights["stimulus"].any()
+    alone = fit_without_warning(y, x, SHORT, SHORT)
+    got = fitted.log_likelihood(y, {"stimulus": x, "coupling": y})
+    assert got == pytest.approx(alone.log_likelihood(y, x), rel=1e-9)
+
+
+@every_activation
+@pytest.mark.parametrize("always", [False, True])
+def test_maximum_at_infinity_is_told(activation, always):
+    """An input after which there is never a spike, or always."""
+    rng = np.random.default_rng(9)
+    x = rng.random((1000, 2)) < 0.2
+    y = rng.random((1000, 2)) < 0.3
+    y[1:, 1] = np.where(x[:-1, 0], always, y[1:, 1])
+    basis, known = glm.IndicatorBasis(1), np.arange(1000) > 0
+    with pytest.warns(RuntimeWarning, match=r"neurons \[1\] has no finite maximum"):
+        fitted = glm.fit_population(y, x, basis, activation=activation, mask=known)
+    w = fitted.weights["stimulus"][0, 1, 0]
+    assert np.isfinite(w) and (w > 2) == always and (w < -2) != always
+    # What is finite is as it is without these steps.
+    rest = np.append(False, ~x[:-1, 0])
+    other = fit_without_warning(y, x[:, 1:], basis, activation=activation, mask=rest)
+    assert fitted.bias[1] == pytest.approx(other.bias[1], abs=1e-3)
+    penalised = fit_without_warning(y, x, basis, activation=activation, penalty=1e-3)
+    assert abs(penalised.weights["stimulus"][0, 1, 0]) < 15
+
+
+def test_too_few_steps_are_told(recorded):
+    population, x, y = recorded
+    with pytest.warns(RuntimeWarning, match=r"neurons \[0, 1, 2\] did not reach"):
+        glm.fit_population(y, x, SMOOTH, max_iter=1)
+
+
+@pytest.mark.parametrize("spikes, says", [(0, "never"), (1, "always")])
+def test_neuron_without_a_finite_bias_is_refused(spikes, says):
+    y = np.tile([[0, 1], [1, 0]], (20, 1))
+    mask = np.ones(40, dtype=bool)
+    y[:20, 1], mask[20:] = spikes, False
+    with pytest.raises(ValueError, match=f"^outputs: neuron 1 {says} spikes"):
+        glm.fit_population(y, np.zeros((40, 1)), SHORT, mask=mask, penalty=1.0)
+
+
+@pytest.mark.parametrize(
+    "change, says",
+    [
+        (dict(outputs=np.zeros((9, 1))), "outputs must have the shape"),
+        (dict(outputs=np.full((10, 1), 2)), "outputs must hold only"),
+        (dict(outputs=np.zeros((10, 0))), "outputs must have at least one neuron"),
+        (dict(inputs=np.zeros(10)), "inputs.* must have the shape"),
+        (dict(inputs={"other": np.zeros((10, 1))}), "inputs must have the keys"),
+        (dict(kernels=None), "kernels must be"),
+        (dict(feedback=3), "feedback must be"),
+        (dict(activation="exp"), "activation must be"),
+        (dict(penalty=-1.0), "penalty must be"),
+        (dict(mask=np.zeros(10)), "mask must be"),
+        (dict(mask=np.zeros(10, dtype=bool)), "mask must leave"),
+        (dict(connect="i != j"), "connect must be a dict"),
+        (dict(connect={"coupling": True}), "connect must be a dict with keys among"),
+        (dict(connect={"stimulus": "i +"}), "connect must be a condition"),
+        (dict(tol=0.0), "tol must be"),
+        (dict(max_iter=0), "max_iter must be"),
+    ],
+)
+def test_bad_argument_is_named(change, says):
+    good = dict(outputs=np.tile([[0], [1]], (5, 1)), inputs=np.ones((10, 1)), kernels=SHORT)
+    with pytest.raises((TypeError, ValueError), match=f"^{says}"):
+        glm.fit_population(**{**good, **change})
