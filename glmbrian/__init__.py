@@ -14,6 +14,7 @@ from .encoding import RateEncoder
 from .neurons import GLMNeurons
 from .stopping import FirstSpikeStop
 from .synapses import GLMSynapses
+from .training import Trainer
 
 __all__ = [
     "Activation",
@@ -28,6 +29,7 @@ __all__ = [
     "RaisedCosineBasis",
     "PAPER_SETTINGS",
     "RateEncoder",
+    "Trainer",
     "__version__",
     "datasets",
     "fit_ensemble",
