@@ -92,10 +92,8 @@ def cpp_arriving_synapses(pathway, statement):
 
     To be run after the pathway has taken the spikes of this step.
     """
-    return f"""
-    for (auto* queue : brian::{pathway.name}.queue)  // one a thread
-        for (const int synapse : *queue->peek()) {statement}
-"""
+    queues = f"brian::{pathway.name}.queue"  # one a thread
+    return f"for (auto* queue : {queues}) for (const int synapse : *queue->peek()) {statement}"
 
 
 def cpp_data(variable):

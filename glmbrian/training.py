@@ -445,7 +445,7 @@ def _checked_synapses(synapses, neurons):
         if not isinstance(learner, GLMSynapses):
             raise TypeError(f"synapses must be GLMSynapses or a list of them, got {learner!r} in it")
         target = getattr(learner.target, "source", learner.target)
-        if target is not neurons:
+        if target.id != neurons.id:  # a subgroup knows its neurons by a weak proxy
             raise ValueError(
                 f"synapses: {learner.name} has the target {target.name}, but the neurons to be "
                 f"trained are {neurons.name}; give each group of neurons a trainer of its own"

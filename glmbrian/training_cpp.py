@@ -16,12 +16,15 @@ def add_operations(trainer):
     """Give `trainer` the operations that a generated program runs in each step."""
     clock = trainer.clock
     _add(trainer, "begin", _begin, clock, "start", 0)
+    together = {}  # one operation for all that has its turn at one time
     for number, learned in enumerate(trainer.learned):
         if learned.pathway is not None:
-            code = _record(number, learned.pathway)
-            # after the pathway has taken the spikes of this step
-            order = learned.pathway.order + 1
-            _add(trainer, f"record_{number}", code, learned.pathway.clock, learned.pathway.when, order)
+            turn = (learned.pathway.clock, learned.pathway.when)
+            together.setdefault(turn, []).append((number, learned.pathway))
+    for n, ((source_clock, when), pathways) in enumerate(together.items()):
+        # after the pathways have taken the spikes of this step
+        order = max(pathway.order for _, pathway in pathways) + 1
+        _add(trainer, f"record_{n}", _record(pathways), source_clock, when, order)
     _add(trainer, "end", _end, clock, "end", 1)
 
 
@@ -32,7 +35,7 @@ def _add(trainer, operation, code, clock, when, order):
         return f"""
 static inline int {name}(int done)
 {{
-    auto& trainer = glmbrian::trainer<{trainer.n_steps}, {len(trainer.neurons)}>("{trainer.name}");
+    static auto& trainer = glmbrian::trainer<{trainer.n_steps}, {len(trainer.neurons)}>("{trainer.name}");
     {code(trainer).strip()}
     return done;
 }}
@@ -67,11 +70,10 @@ def _begin(trainer):
         f"std::fill_n({cpp_data(neurons.variables[name])}, {neurons.variables[name].size}, 0);"
         for name in [*neurons.filter_state, "u"]
     )
-    n_synapses = len(trainer.learned)
     record = "".join(
         f"\n        if (desired) trainer.record({number}, i);"
-        for number in range(n_synapses)
-        if trainer.learned[number].pathway is None
+        for number, learned in enumerate(trainer.learned)
+        if learned.pathway is None
     )
     return f"""
     if (trainer.begin_step({trainer.n_presentations})) {{
@@ -85,9 +87,12 @@ def _begin(trainer):
 """
 
 
-def _record(number, pathway):
+def _record(pathways):
     def code(trainer):
-        return cpp_arriving_synapses(pathway, f"trainer.record({number}, synapse);")
+        return "\n    ".join(
+            cpp_arriving_synapses(pathway, f"trainer.record({number}, synapse);")
+            for number, pathway in pathways
+        )
 
     return code
 
@@ -101,7 +106,8 @@ def _end(trainer):
         gradient = f"rate_gradient<Activation>(trainer.u, {desired}, trainer.grad)"
     else:
         gradient = f"first_to_spike_gradient<Activation>(trainer.u, {label}, trainer.grad)"
-    written = [trainer.variables["_log_likelihoods"]]
+    log_likelihoods = trainer.variables["_log_likelihoods"]
+    written = [log_likelihoods, variables["clamp"]]
     lines = []
     if trainer.learn_bias:
         lines.append(f"trainer.learn_bias({cpp_data(variables['bias'])});")
@@ -129,7 +135,7 @@ def _end(trainer):
     return f"""
     if (!trainer.end_step({cpp_data(variables["u"])}, {trainer.batch_size}, {trainer.learning_rate!r})) return done;
     struct Activation {{{neurons.activation.cpp}}};
-    {cpp_data(written[0])}[trainer.presentation] = glmbrian::{gradient};
+    {cpp_data(log_likelihoods)}[trainer.presentation] = glmbrian::{gradient};
     {body}
     if (trainer.end_presentation())
         std::fill_n({cpp_data(variables["clamp"])}, {len(neurons)}, 0);
