@@ -119,13 +119,12 @@ def _end(trainer):
         for number, learned in enumerate(trainer.learned):
             if learned.basis is not basis:
                 continue
-            weights = ", ".join(cpp_data(weight) for weight in learned.weights)
-            real = "float" if learned.weights[0].dtype == "float32" else "double"
+            weights = [cpp_data(weight) for weight in learned.weights]
             targets = "nullptr"
             if learned.pathway is not None:
                 targets = cpp_data(learned.pathway.synapses.variables["_synaptic_post"])
             lines += [
-                f"{real}* const weights_{number}[] = {{{weights}}};",
+                f"decltype({weights[0]}) const weights_{number}[] = {{{', '.join(weights)}}};",
                 f"trainer.learn({number}, change, {learned.targets.size}, {targets}, weights_{number});",
             ]
             written += learned.weights
