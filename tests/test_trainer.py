@@ -23,11 +23,8 @@ from brian2 import (
 import glmbrian as glm
 from glmbrian import learning
 
-DEVICES = [
-    "numpy",
-    pytest.param("cython", marks=pytest.mark.compiled),
-    pytest.param("cpp_standalone", marks=pytest.mark.compiled),
-]
+CPP = pytest.param("cpp_standalone", marks=pytest.mark.compiled)
+CYTHON = pytest.param("cython", marks=pytest.mark.compiled)
 N_STEPS, N_PRESENTATIONS, N_FREE, FINE = 8, 50, 10, 4
 N_TRAINED = N_STEPS * N_PRESENTATIONS
 
@@ -36,6 +33,14 @@ N_TRAINED = N_STEPS * N_PRESENTATIONS
 def on_numpy():
     prefs.codegen.target = "numpy"
     defaultclock.dt = 1 * ms
+
+
+def choose(device_or_target):
+    """Simulate on a Brian code generation target, or on the standalone device."""
+    if device_or_target == "cpp_standalone":
+        set_device("cpp_standalone", directory=None, build_on_run=False)
+    else:
+        prefs.codegen.target = device_or_target
 
 
 # ------------------------------------------- every device beside plain arithmetic
@@ -48,7 +53,7 @@ CASES = {
     "weights alone": dict(rule="rate", batch_size=4, learn_feedback=False, learn_bias=False),
 }
 #: Compiling takes long, so that there is less of it.
-COMPILED = {"cython": ["targets"], "cpp_standalone": ["first-to-spike", "targets"]}
+COMPILED = ["first-to-spike", "targets"]
 LEARNING_RATE = 0.05
 
 
@@ -176,14 +181,11 @@ def trains(monitor, n_steps, dt=1 * ms):
     return spikes
 
 
-@pytest.fixture(scope="module", params=DEVICES)
+@pytest.fixture(scope="module", params=["numpy", CPP])
 def trained(request):
     """What all cases have learned in one network, and what they should have."""
     previous = prefs.codegen.target
-    if request.param == "cpp_standalone":
-        set_device("cpp_standalone", directory=None, build_on_run=False)
-    else:
-        prefs.codegen.target = request.param
+    choose(request.param)
     defaultclock.dt = 1 * ms
     random = np.random.default_rng(3)
     images = random.integers(0, 256, (N_PRESENTATIONS, 6)).astype(np.uint8)
@@ -192,7 +194,7 @@ def trained(request):
     generator = NeuronGroup(5, "", threshold="fine(t, i) > 0", reset="", dt=1 * ms / FINE)
     generator.namespace["fine"] = TimedArray(fine_spikes.astype(float), dt=1 * ms / FINE)
     monitor = SpikeMonitor(encoder)
-    names = COMPILED.get(request.param, CASES)
+    names = CASES if request.param == "numpy" else COMPILED
     cases = {name: Case(name, encoder, generator, random) for name in names}
     network = Network(encoder, generator, monitor)
     for case in cases.values():
@@ -206,12 +208,11 @@ def trained(request):
     if request.param == "cpp_standalone":
         device.build(directory=None, with_output=False)
     encoder_trains = trains(monitor, N_TRAINED + N_FREE)
-    result = {
+    prefs.codegen.target = previous
+    return {
         name: (case.results(), case.expected(encoder_trains, fine_spikes), case.targets)
         for name, case in cases.items()
     }
-    prefs.codegen.target = previous
-    return result
 
 
 def test_learns_what_the_gradients_say(trained):
@@ -344,20 +345,21 @@ def test_input_may_be_changed_between_runs():
     assert_same(learned_in(parts), learned_in(expected))
 
 
-@pytest.mark.compiled
-def test_several_runs_of_a_compiled_program():
+@pytest.mark.parametrize("compiled", [CYTHON, CPP])
+def test_several_runs_where_code_is_compiled(compiled):
     def run_twice():
-        parts = small_network(rule="rate", batch_size=2)
+        parts = small_network(rule="rate", batch_size=2, target_period=2)
         network = Network(*parts.values())
-        network.run(12 * ms, namespace={})
-        parts["synapses"].w = 0.5
-        network.run(14 * ms, namespace={})
+        network.run(10 * ms, namespace={})  # to within the third presentation
+        parts["neurons"].bias = -2
+        network.run(16 * ms, namespace={})
         return parts
 
     expected = learned_in(run_twice())
-    set_device("cpp_standalone", directory=None, build_on_run=False)
+    choose(compiled)
     parts = run_twice()
-    device.build(directory=None, with_output=False)
+    if compiled == "cpp_standalone":
+        device.build(directory=None, with_output=False)
     assert_same(learned_in(parts), expected)
     np.testing.assert_array_equal(parts["neurons"].clamp[:], 0)
 
