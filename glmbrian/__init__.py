@@ -16,6 +16,7 @@ from .neurons import GLMNeurons
 from .population import GLMPopulation
 from .stopping import FirstSpikeStop
 from .synapses import GLMSynapses
+from .training import Trainer
 
 __all__ = [
     "Activation",
@@ -31,6 +32,7 @@ __all__ = [
     "RaisedCosineBasis",
     "PAPER_SETTINGS",
     "RateEncoder",
+    "Trainer",
     "__version__",
     "datasets",
     "fit_ensemble",

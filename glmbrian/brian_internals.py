@@ -11,6 +11,7 @@ import brian2
 import numpy as np
 from brian2 import prefs
 from brian2.core.spikesource import SpikeSource
+from brian2.core.variables import DynamicArrayVariable
 from brian2.devices.cpp_standalone.device import CPPStandaloneDevice
 from brian2.devices.device import all_devices, get_device, reset_device, set_device
 from brian2.utils.logger import catch_logs
@@ -66,6 +67,48 @@ def require_spikes(group, name):
         raise TypeError(
             f"{name} must be a group that spikes (a NeuronGroup needs a threshold), got {group!r}"
         )
+
+
+def delayed_arrivals(pathway):
+    """Return the synapses at which spikes sent in earlier steps arrive in this step.
+
+    To be called on the runtime device, before the pathway takes the spikes of this
+    step: they are not among those returned.  Brian tells no one what arrives when.
+    """
+    return pathway.queue.peek().copy()
+
+
+def delay_steps(pathway):
+    """Return the delay of each synapse in steps of its source, rounded as Brian does.
+
+    The array has a single entry if all synapses have one delay.
+    """
+    delays = pathway.variables["delay"].get_value()
+    return np.floor(delays / pathway.source.clock.dt_ + 0.5).astype(int)
+
+
+def cpp_arriving_synapses(pathway, statement):
+    """Return C++ code that runs `statement` for each `synapse` at which a spike arrives.
+
+    To be run after the pathway has taken the spikes of this step.
+    """
+    queues = f"brian::{pathway.name}.queue"  # one a thread
+    return f"for (auto* queue : {queues}) for (const int synapse : *queue->peek()) {statement}"
+
+
+def cpp_data(variable):
+    """Return the C++ expression for the first element of a Brian array."""
+    name = get_device().get_array_name(variable, access_data=False)
+    return f"brian::{name}.data()" if isinstance(variable, DynamicArrayVariable) else f"brian::{name}"
+
+
+def forget_values(variables):
+    """Make the standalone device read these variables after the run.
+
+    It takes those for unchanged that no code of its own making writes to.
+    """
+    for variable in variables:
+        get_device().array_cache[variable] = None
 
 
 #: A C++ statement that ends the run of a generated program.

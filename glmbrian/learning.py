@@ -258,8 +258,11 @@ def _filtered(channels, basis):
     return potential.transpose(0, 2, 1).reshape(-1, n_targets)[:n_steps]
 
 
-def _correlated(grad_u, basis):
-    """Return d/d channels of ``_filtered``: (T, N) to (K, T, N)."""
+def correlated(grad_u, basis):
+    """Return the gradient in what arrives (K, T, N) from that in `u` (T, N).
+
+    A spike that arrives in step t moves `u` in the steps after t, by the basis.
+    """
     n_steps = grad_u.shape[0]
     channels = np.zeros((basis.shape[1],) + grad_u.shape)
     for lag in range(1, min(basis.shape[0], n_steps - 1) + 1):
@@ -269,12 +272,12 @@ def _correlated(grad_u, basis):
 
 def weight_gradient(spikes, grad_u, basis):
     """Return the gradient in the weights (N_X, N_Y, K) from that in `u` (T, N_Y)."""
-    return np.einsum("tj,kti->jik", spikes, _correlated(grad_u, basis), optimize=True)
+    return np.einsum("tj,kti->jik", spikes, correlated(grad_u, basis), optimize=True)
 
 
 def feedback_gradient(outputs, grad_u, basis):
     """Return the gradient in the feedback weights (N_Y, K) from that in `u` (T, N_Y)."""
-    return np.einsum("ti,kti->ik", outputs, _correlated(grad_u, basis))
+    return np.einsum("ti,kti->ik", outputs, correlated(grad_u, basis))
 
 
 def _checked_inputs(spikes, basis, weights, bias):

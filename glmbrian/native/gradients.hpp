@@ -1,12 +1,11 @@
-// Gradients of one presentation in the potentials: glmbrian/learning.py.
+// Gradients of one presentation of T steps in the potentials of N neurons:
+// glmbrian/learning.py.  `Activation` is that of glmbrian.Activation.cpp.
 #pragma once
 
-#include "job.hpp"
+#include <algorithm>
+#include <cmath>
 
 namespace glmbrian {
-
-// Potentials or errors of the outputs of one replica.
-typedef double Trace[N_STEPS][N_CLASSES];
 
 // log(g + (1 - g) w), given both logarithms and loss = 1 - w.
 inline double log_mixture(double log_g, double log_rest, double log_w, double loss)
@@ -19,12 +18,13 @@ inline double log_mixture(double log_g, double log_rest, double log_w, double lo
 
 // Eqs. first_spk_method_2 to first_spk_method_q; returns the log-likelihood.  Goes
 // backwards over the steps, so that nothing cancels: see glmbrian/learning.py.
-inline double first_to_spike_gradient(const Trace& u, int label, Trace& grad)
+template <class Activation, int T, int N>
+double first_to_spike_gradient(const double (&u)[T][N], int label, double (&grad)[T][N])
 {
-    double stop[N_STEPS], go_on[N_STEPS], loss[N_STEPS];
+    double stop[T], go_on[T], loss[T];
     // of the right neuron being first if nobody spiked before step t: log w_t, 1 - w_t
     double log_win = -INFINITY, loss_now = 1.0;
-    for (int t = N_STEPS - 1; t >= 0; t--) {
+    for (int t = T - 1; t >= 0; t--) {
         const double log_g = Activation::log_spike(u[t][label]);
         const double log_rest = Activation::log_silence(u[t][label]);
         const double log_s = log_mixture(log_g, log_rest, log_win, loss_now);
@@ -33,7 +33,7 @@ inline double first_to_spike_gradient(const Trace& u, int label, Trace& grad)
         stop[t] = log_g - log_s;
         go_on[t] = log_rest + log_win - log_s;
         log_win = log_s;
-        for (int i = 0; i < N_CLASSES; i++) {
+        for (int i = 0; i < N; i++) {
             if (i == label) continue;
             // Next to each other, since they share the costly part of their work.
             log_win += Activation::log_silence(u[t][i]);
@@ -42,9 +42,9 @@ inline double first_to_spike_gradient(const Trace& u, int label, Trace& grad)
         loss_now = -std::expm1(log_win);
     }
     double log_h = 0.0;
-    for (int t = 0; t < N_STEPS; t++) {
+    for (int t = 0; t < T; t++) {
         const double h = std::exp(log_h);
-        for (int i = 0; i < N_CLASSES; i++) grad[t][i] *= h;
+        for (int i = 0; i < N; i++) grad[t][i] *= h;
         grad[t][label] *= std::exp(stop[t]) * loss[t];
         log_h += go_on[t];
     }
@@ -52,12 +52,12 @@ inline double first_to_spike_gradient(const Trace& u, int label, Trace& grad)
 }
 
 // Eqs. LL_conv and err to rho_def; `desired(t, i)` is the desired train.
-template <class Desired>
-double rate_gradient(const Trace& u, Desired desired, Trace& grad)
+template <class Activation, class Desired, int T, int N>
+double rate_gradient(const double (&u)[T][N], Desired desired, double (&grad)[T][N])
 {
     double log_likelihood = 0.0;
-    for (int t = 0; t < N_STEPS; t++)
-        for (int i = 0; i < N_CLASSES; i++) {
+    for (int t = 0; t < T; t++)
+        for (int i = 0; i < N; i++) {
             const bool spike = desired(t, i);
             log_likelihood += spike ? Activation::log_spike(u[t][i]) : Activation::log_silence(u[t][i]);
             grad[t][i] = spike ? Activation::log_spike_slope(u[t][i]) : Activation::log_silence_slope(u[t][i]);
@@ -67,11 +67,11 @@ double rate_gradient(const Trace& u, Desired desired, Trace& grad)
 
 // The gradient with respect to the channels of step t: the error of later steps,
 // weighted by the basis.
-template <int K, int W>
-void correlate(const Trace& grad, const double (&basis)[W][K], int t, double scale, double* row)
+template <int T, int N, int K, int W>
+void correlate(const double (&grad)[T][N], const double (&basis)[W][K], int t, double scale, double* row)
 {
-    const int n_lags = std::min(W, N_STEPS - 1 - t);
-    for (int i = 0; i < N_CLASSES; i++) {
+    const int n_lags = std::min(W, T - 1 - t);
+    for (int i = 0; i < N; i++) {
         double sum[K] = {0.0};
         for (int lag = 1; lag <= n_lags; lag++)
             for (int k = 0; k < K; k++) sum[k] += grad[t + lag][i] * basis[lag - 1][k];

@@ -3,8 +3,12 @@
 #pragma once
 
 #include "gradients.hpp"
+#include "job.hpp"
 
 namespace glmbrian {
+
+// Potentials or errors of the outputs of one replica.
+typedef double Trace[N_STEPS][N_CLASSES];
 
 class Schedule {
 public:
@@ -45,8 +49,8 @@ public:
     {
         const int right = label();
         const double log_likelihood = job.rate
-            ? rate_gradient(u, [&](int t, int i) { return i == right && desired(t); }, grad)
-            : first_to_spike_gradient(u, right, grad);
+            ? rate_gradient<Activation>(u, [&](int t, int i) { return i == right && desired(t); }, grad)
+            : first_to_spike_gradient<Activation>(u, right, grad);
         log_likelihood_[replica] += log_likelihood * sample_weight(replica);
         total_weight_[replica] += sample_weight(replica);
     }

@@ -1,0 +1,455 @@
+"""Training of GLM neurons in a Brian network of the user's own.
+
+The plain form is here: NumPy between the time steps of the runtime device.  In
+generated C++ programs `training_cpp.py` and `native/trainer.hpp` take its place.
+"""
+
+import copy
+from dataclasses import dataclass
+
+import numpy as np
+from brian2 import NetworkOperation, get_device
+from brian2.core.base import BrianObject
+from brian2.core.variables import Variables
+from brian2.devices.cpp_standalone.device import CPPStandaloneDevice
+from brian2.devices.device import RuntimeDevice
+from brian2.groups.group import Group
+
+from . import training_cpp
+from .bases import Basis
+from .brian_internals import delay_steps, delayed_arrivals, on_genn, spike_array
+from .learning import correlated, desired_train, first_to_spike_gradient, rate_gradient
+from .neurons import GLMNeurons, feedback_weight_names
+from .synapses import GLMSynapses
+from .validation import binary_array, choice, finite_array, integer, real
+
+
+class Trainer(Group):
+    """Trains GLM neurons, and the synapses onto them, while a network runs.
+
+    The run is divided into presentations of `n_steps` steps of the neurons' clock,
+    counted from the first step in which the trainer runs.  At the start of each the
+    filters of the neurons are cleared (`GLMNeurons.clear`); during it the neurons are
+    clamped, to silence (first-to-spike rule) or to the desired spikes (rate rule), which
+    are so fed back and sent to other neurons; at its end the gradient of its
+    log-likelihood is added to the batch.  After `batch_size` presentations, and after the
+    last, weights and biases go along the mean gradient of the batch.  In the step after
+    the last presentation the filters are cleared once more; the neurons are free then,
+    and learn nothing more, so that the same network goes on to a test.
+
+    Parameters
+    ----------
+    neurons : GLMNeurons
+        The neurons to be trained, as a whole.
+    synapses : GLMSynapses or list of GLMSynapses
+        Those that learn, with any sources, delays and time steps of their own; all must
+        have `neurons`, or a subgroup of them, as their target.  Others stay fixed.
+    n_steps : int
+        Steps of a presentation.
+    labels : array_like of int, shape (n_presentations,), optional
+        Index of the right neuron of each presentation: the one that is to spike first,
+        or under the rate rule the one that is to spike in every `target_period`-th step.
+    targets : array_like of 0/1, shape (n_presentations, n_steps, n), optional
+        In place of `labels` under the rate rule: the desired spikes of the n neurons.
+        The first two axes may be one, of ``n_presentations * n_steps`` steps.
+    rule : {"first-to-spike", "rate"}
+        What is learned; see `glmbrian.learning.first_to_spike_log_likelihood` and
+        `glmbrian.learning.rate_log_likelihood`.
+    learning_rate : float
+    batch_size : int
+    target_period : int
+        See `labels`.
+    learn_feedback, learn_bias : bool
+        Whether the feedback weights (under the rate rule, if the neurons have any) and
+        the biases learn too.
+    name : str, optional
+
+    Attributes
+    ----------
+    duration : Quantity
+        How long all presentations take.
+    log_likelihoods : ndarray of float, shape (n_presentations,)
+        Of each presentation before it was learned; NaN for those to come.
+    n_presentations : int
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is of the wrong type, out of range, or does not fit the others.
+    NotImplementedError
+        On a device other than runtime and C++ standalone.
+
+    Notes
+    -----
+    Presentations go on over several runs.  Weights are read where the synapses keep
+    them, so they may be set between runs.  ``Network.restore`` sets training back with
+    everything else: weights, the number of the presentation, and the batch; to have a
+    source start anew in each presentation, set its own variables.  The neurons' `clamp`
+    belongs to the trainer until training is over.
+
+    A spike with the time step of its source counts in the step of the neurons in which it
+    arrives: if an integrate-and-fire group is simulated in steps of 0.1 ms and the neurons
+    in steps of 1 ms, spikes of ten steps add up.
+
+    Examples
+    --------
+    Two of three inputs are active in every other presentation:
+
+    >>> import numpy as np, glmbrian as glm
+    >>> from brian2 import Network, ms, prefs
+    >>> prefs.codegen.target = "numpy"
+    >>> labels = np.tile([0, 1], 100)
+    >>> images = np.array([[1.0, 0.5, 0.0], [0.0, 0.5, 1.0]])[labels]
+    >>> encoder = glm.RateEncoder(images, n_steps=5, random_state=1, dt=1 * ms)
+    >>> neurons = glm.GLMNeurons(2, glm.RaisedCosineBasis(2, 4), dt=1 * ms)
+    >>> neurons.bias = -2
+    >>> synapses = glm.GLMSynapses(encoder, neurons)
+    >>> trainer = glm.Trainer(neurons, synapses, n_steps=5, labels=labels, learning_rate=0.1)
+    >>> Network(encoder, neurons, synapses, trainer).run(trainer.duration)
+    >>> first, last = trainer.log_likelihoods[:20].mean(), trainer.log_likelihoods[-20:].mean()
+    >>> bool(last > first + 0.2)
+    True
+    >>> synapses.w[[0, 2]].sum(axis=-1).argmax(axis=1)
+    array([0, 1])
+    """
+
+    add_to_magic_network = True
+
+    def __init__(
+        self,
+        neurons,
+        synapses,
+        n_steps,
+        labels=None,
+        targets=None,
+        rule="first-to-spike",
+        learning_rate=1e-2,
+        batch_size=1,
+        target_period=4,
+        learn_feedback=True,
+        learn_bias=True,
+        name="trainer*",
+    ):
+        if not isinstance(neurons, GLMNeurons):
+            raise TypeError(f"neurons must be GLMNeurons, and not a part of them, got {neurons!r}")
+        self.neurons = neurons
+        self.synapses = _checked_synapses(synapses, neurons)
+        self.n_steps = integer(n_steps, "n_steps")
+        self.rule = choice(rule, "rule", ("first-to-spike", "rate"))
+        self.learning_rate = real(learning_rate, "learning_rate", 0, strict=True)
+        self.batch_size = integer(batch_size, "batch_size")
+        self.target_period = integer(target_period, "target_period")
+        self.learn_bias = bool(learn_bias)
+        examples = self._checked_examples(labels, targets)
+        self._check_device()
+
+        BrianObject.__init__(self, clock=neurons.clock, name=name)
+        self.add_dependency(neurons)
+        self.learned = []
+        for learner in self.synapses:
+            self.add_dependency(learner)
+            self.learned.append(_Learned.of_synapses(learner))
+        if self.rule == "rate" and learn_feedback and neurons.feedback is not None:
+            self.learned.append(_Learned.of_feedback(neurons))
+        self.variables = Variables(self)
+        self.variables.add_constant("N", 1)
+        self.variables.add_array(
+            "_labels" if self.has_labels else "_targets",
+            size=examples.size,
+            dtype=examples.dtype,
+            values=examples.ravel(),
+        )
+        self.variables.add_array(
+            "_log_likelihoods",
+            size=self.n_presentations,
+            dtype=np.float64,
+            values=np.full(self.n_presentations, np.nan),
+        )
+        self._progress = _Progress.at_start(self)
+        if isinstance(get_device(), RuntimeDevice):
+            self._add_operations()
+        else:
+            self.variables.add_array("done", size=1, dtype=np.int32)
+        self._enable_group_attributes()
+        if not isinstance(get_device(), RuntimeDevice):
+            training_cpp.add_operations(self)
+
+    @property
+    def duration(self):
+        return self.n_presentations * self.n_steps * self.neurons.clock.dt
+
+    @property
+    def log_likelihoods(self):
+        return self.variables["_log_likelihoods"].get_value().copy()
+
+    def _checked_examples(self, labels, targets):
+        """Return the labels, or the targets in the shape (n_presentations, n_steps, n)."""
+        n = len(self.neurons)
+        if self.rule == "first-to-spike" and targets is not None:
+            raise ValueError("targets go with rule='rate'; the first-to-spike rule takes labels")
+        if (labels is None) == (targets is None):
+            allowed = "labels" if self.rule == "first-to-spike" else "either labels or targets"
+            raise ValueError(f"{allowed} must be given with rule={self.rule!r}")
+        self.has_labels = labels is not None
+        if self.has_labels:
+            array = finite_array(labels, "labels", ("n_presentations",))
+            if array.size == 0 or np.any((array != array.astype(int)) | (array < 0) | (array >= n)):
+                raise ValueError(
+                    f"labels must be at least one integer, each from 0 to {n - 1} (the index of "
+                    f"a neuron), got {labels!r}"
+                )
+            examples = array.astype(np.int32)
+        else:
+            array = binary_array(targets, "targets")
+            if array.ndim == 2 and array.shape[0] % self.n_steps == 0:
+                array = array.reshape(-1, self.n_steps, array.shape[1])
+            if array.ndim != 3 or array.shape[1:] != (self.n_steps, n) or array.size == 0:
+                raise ValueError(
+                    f"targets must have the shape (n_presentations, {self.n_steps}, {n}) or "
+                    f"(n_presentations * {self.n_steps}, {n}), got {np.shape(targets)}"
+                )
+            examples = array.astype(bool)
+        self.n_presentations = len(examples)
+        return examples
+
+    def _check_device(self):
+        device = get_device()
+        if on_genn() or not isinstance(device, (RuntimeDevice, CPPStandaloneDevice)):
+            raise NotImplementedError(
+                "Trainer runs on the devices 'runtime' and 'cpp_standalone' only; use one of them, "
+                "or GLMClassifier(device='genn'), which trains a network of its own on GeNN"
+            )
+        if not isinstance(device, RuntimeDevice) and not self.neurons.activation.cpp:
+            raise ValueError(
+                f"activation {self.neurons.activation.name!r} has no C++ form (Activation.cpp), so "
+                "Trainer needs the runtime device"
+            )
+
+    # ------------------------------------------------------- the runtime device
+
+    def _add_operations(self):
+        add = self.contained_objects.append
+        name = self.name
+        add(NetworkOperation(self._begin_step, clock=self.clock, when="start", name=f"{name}_begin"))
+        for number, learned in enumerate(self.learned):
+            if learned.pathway is not None:
+                add(_Recorder(self, number, name=f"{name}_record_{number}"))
+        add(NetworkOperation(self._end_step, clock=self.clock, when="end", order=1, name=f"{name}_end"))
+
+    def _begin_step(self):
+        now = self._progress
+        if now.is_over:
+            return
+        now.is_over = now.presentation == self.n_presentations
+        if not now.is_over:
+            now.step += 1
+        if now.is_over or now.step == 0:
+            self.neurons.clear()
+        if now.is_over:
+            return
+        desired = self._desired()[now.step]
+        self._clamp()[:] = np.where(desired, 1, -1)
+        for number, learned in enumerate(self.learned):
+            if learned.pathway is None:
+                self._record(number, np.flatnonzero(desired))
+
+    def _desired(self):
+        """Return the desired spikes of this presentation, shape (n_steps, n)."""
+        shape = (self.n_steps, len(self.neurons))
+        if not self.has_labels:
+            return self._example("_targets").reshape(shape)
+        desired = np.zeros(shape, dtype=bool)
+        if self.rule == "rate":
+            desired[:, self._example("_labels")[0]] = desired_train(self.n_steps, self.target_period)
+        return desired
+
+    def _example(self, name):
+        examples = self.variables[name].get_value().reshape(self.n_presentations, -1)
+        return examples[self._progress.presentation]
+
+    def _clamp(self):
+        return self.neurons.variables["clamp"].get_value()
+
+    def _record(self, number, synapses):
+        """Keep which `synapses` a spike arrives at in this step.
+
+        One that arrives in the last step moves nothing in this presentation.
+        """
+        now = self._progress
+        if 0 <= now.step < self.n_steps - 1 and len(synapses):
+            now.arrivals[number].append((now.step, synapses))
+
+    def _end_step(self):
+        now = self._progress
+        if now.step < 0:
+            return
+        now.potentials[now.step] = self.neurons.variables["u"].get_value()
+        if now.step < self.n_steps - 1:
+            return
+        self._learn()
+        now.step = -1
+        now.presentation += 1
+        if now.presentation == self.n_presentations:
+            self._clamp()[:] = 0
+
+    def _learn(self):
+        """Add the gradient of this presentation to the batch; maybe apply it."""
+        now = self._progress
+        activation = self.neurons.activation
+        if self.rule == "rate":
+            log_likelihood, grad_u = rate_gradient(now.potentials, self._desired(), activation)
+        else:
+            label = self._example("_labels")[0]
+            log_likelihood, grad_u = first_to_spike_gradient(now.potentials, label, activation)
+        self.variables["_log_likelihoods"].get_value()[now.presentation] = log_likelihood
+        now.in_batch += 1
+        now.bias_gradient += grad_u.sum(axis=0)
+        bases = dict.fromkeys(learned.basis for learned in self.learned)
+        changes = {basis: correlated(grad_u, basis.matrix) for basis in bases}
+        for learned, arrivals, gradient in zip(self.learned, now.arrivals, now.gradients):
+            # A single presentation changes the weights at once; others are summed first.
+            into, scale = gradient, 1.0
+            if self.batch_size == 1:
+                into, scale = [weight.get_value() for weight in learned.weights], self.learning_rate
+            learned.add(arrivals, scale * changes[learned.basis], into)
+            arrivals.clear()
+        last = now.presentation + 1 == self.n_presentations
+        if now.in_batch == self.batch_size or last:
+            self._apply(self.learning_rate / now.in_batch)
+
+    def _apply(self, rate):
+        """Go along the mean gradient of the batch."""
+        now = self._progress
+        if self.learn_bias:
+            bias = self.neurons.variables["bias"].get_value()
+            bias += rate * now.bias_gradient
+        now.bias_gradient[:] = 0.0
+        for learned, gradient in zip(self.learned, now.gradients):
+            for weight, change in zip(learned.weights, gradient):
+                values = weight.get_value()
+                values += rate * change
+            gradient[:] = 0.0
+        now.in_batch = 0
+
+    def _full_state(self):
+        return super()._full_state(), copy.deepcopy(self._progress)
+
+    def _restore_from_full_state(self, state):
+        variables, progress = state
+        super()._restore_from_full_state(variables)
+        self._progress = copy.deepcopy(progress)
+
+
+@dataclass
+class _Learned:
+    """Weights that learn: of a GLMSynapses, or of the feedback, which is as one synapse
+    of each neuron with itself."""
+
+    weights: list  # a Brian variable a basis function
+    targets: np.ndarray  # the postsynaptic neuron of each synapse
+    basis: Basis
+    pathway: object  # through which spikes arrive; None for the feedback
+
+    @classmethod
+    def of_synapses(cls, synapses):
+        weights = [holder.variables[name] for holder, name in synapses._weights]
+        targets = synapses._post + getattr(synapses.target, "start", 0)
+        return cls(weights, targets, synapses.basis, synapses.pre)
+
+    @classmethod
+    def of_feedback(cls, neurons):
+        weights = [neurons.variables[name] for name in feedback_weight_names(neurons.feedback)]
+        return cls(weights, np.arange(len(neurons)), neurons.feedback, None)
+
+    def add(self, arrivals, changes, into):
+        """Add `changes` (K, n_steps, n) to the arrays `into` for each spike that arrived."""
+        if not arrivals:
+            return
+        steps = np.repeat([step for step, _ in arrivals], [len(arrived) for _, arrived in arrivals])
+        synapses = np.concatenate([arrived for _, arrived in arrivals])
+        targets = self.targets[synapses]
+        for values, change in zip(into, changes):
+            np.add.at(values, synapses, change[steps, targets])
+
+
+@dataclass
+class _Progress:
+    """How far training has come on the runtime device."""
+
+    potentials: np.ndarray  # of this presentation
+    bias_gradient: np.ndarray  # of the batch, as the next
+    gradients: list  # an array (K, n_synapses) each, without rows if batches are of one
+    arrivals: list  # of this presentation: (step, synapses) of each that learns
+    presentation: int = 0
+    step: int = -1  # below 0 between presentations and after the last
+    in_batch: int = 0
+    is_over: bool = False
+
+    @classmethod
+    def at_start(cls, trainer):
+        n = len(trainer.neurons)
+        return cls(
+            potentials=np.zeros((trainer.n_steps, n)),
+            bias_gradient=np.zeros(n),
+            gradients=[
+                np.zeros((len(learned.weights) if trainer.batch_size > 1 else 0, learned.targets.size))
+                for learned in trainer.learned
+            ],
+            arrivals=[[] for _ in trainer.learned],
+        )
+
+
+class _Recorder(NetworkOperation):
+    """Tells the trainer which synapses spikes arrive at, step by step of their source."""
+
+    def __init__(self, trainer, number, name):
+        self.pathway = trainer.learned[number].pathway
+        super().__init__(
+            lambda: trainer._record(number, self._arriving()),
+            clock=self.pathway.clock,
+            when=self.pathway.when,
+            # before the pathway takes the spikes of this step
+            order=self.pathway.order - 1,
+            name=name,
+        )
+
+    def before_run(self, run_namespace):
+        # Delays may have changed since the last run.
+        super().before_run(run_namespace)
+        source = getattr(self.pathway.source, "source", self.pathway.source)
+        self.spikes = spike_array(source).get_value()
+        sources = self.pathway.synapse_sources.get_value()
+        at_once = np.flatnonzero(np.broadcast_to(delay_steps(self.pathway), sources.shape) == 0)
+        order = np.argsort(sources[at_once], kind="stable")
+        # those of neuron j are at_once[first[j] : first[j + 1]]
+        self.at_once = at_once[order]
+        self.first = np.searchsorted(sources[self.at_once], np.arange(len(source) + 1))
+
+    def _arriving(self):
+        delayed = delayed_arrivals(self.pathway)
+        spikes = self.spikes[: self.spikes[-1]]
+        begin, count = self.first[spikes], np.diff(self.first)[spikes]
+        within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+        return np.concatenate([delayed, self.at_once[np.repeat(begin, count) + within]])
+
+
+def _checked_synapses(synapses, neurons):
+    """Return the `GLMSynapses` that are to learn as a list."""
+    if isinstance(synapses, GLMSynapses):
+        synapses = [synapses]
+    try:
+        synapses = list(synapses)
+    except TypeError:
+        raise TypeError(f"synapses must be GLMSynapses or a list of them, got {synapses!r}") from None
+    for position, learner in enumerate(synapses):
+        if not isinstance(learner, GLMSynapses):
+            raise TypeError(f"synapses must be GLMSynapses or a list of them, got {learner!r} in it")
+        target = getattr(learner.target, "source", learner.target)
+        if target.id != neurons.id:  # a subgroup knows its neurons by a weak proxy
+            raise ValueError(
+                f"synapses: {learner.name} has the target {target.name}, but the neurons to be "
+                f"trained are {neurons.name}; give each group of neurons a trainer of its own"
+            )
+        if any(learner is other for other in synapses[:position]):
+            raise ValueError(f"synapses: {learner.name} is given twice")
+    return synapses

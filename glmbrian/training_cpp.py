@@ -1,0 +1,152 @@
+"""The operations of a `Trainer` in generated C++ code.
+
+They are functions that Brian calls in each step; what they do is in
+`native/trainer.hpp`.  Here is what it must be told: sizes, and where Brian keeps its
+variables.
+"""
+
+from importlib import resources
+
+from brian2 import Function
+
+from .brian_internals import cpp_arriving_synapses, cpp_data, forget_values
+
+
+def add_operations(trainer):
+    """Give `trainer` the operations that a generated program runs in each step."""
+    clock = trainer.clock
+    _add(trainer, "begin", _begin, clock, "start", 0)
+    together = {}  # one operation for all that has its turn at one time
+    for number, learned in enumerate(trainer.learned):
+        if learned.pathway is not None:
+            turn = (learned.pathway.clock, learned.pathway.when)
+            together.setdefault(turn, []).append((number, learned.pathway))
+    for n, ((source_clock, when), pathways) in enumerate(together.items()):
+        # after the pathways have taken the spikes of this step
+        order = max(pathway.order for _, pathway in pathways) + 1
+        _add(trainer, f"record_{n}", _record(pathways), source_clock, when, order)
+    _add(trainer, "end", _end, clock, "end", 1)
+
+
+def _add(trainer, operation, code, clock, when, order):
+    name = f"{trainer.name}_{operation}"
+
+    def cpp_code(owner):
+        return f"""
+static inline int {name}(int done)
+{{
+    static auto& trainer = glmbrian::trainer<{trainer.n_steps}, {len(trainer.neurons)}>("{trainer.name}");
+    {code(trainer).strip()}
+    return done;
+}}
+"""
+
+    function = Function(
+        lambda done: None,
+        arg_types=["integer"],
+        return_type="integer",
+        arg_units=[1],
+        return_unit=1,
+        stateless=False,
+    )
+    function.implementations.add_dynamic_implementation(
+        "cpp",
+        cpp_code,
+        lambda owner: None,
+        compiler_kwds={
+            "headers": ['"trainer.hpp"'],
+            "include_dirs": [str(resources.files("glmbrian").joinpath("native"))],
+        },
+    )
+    trainer.namespace[name] = function
+    trainer.run_regularly(
+        f"done = {name}(done)", clock=clock, when=when, order=order, name=f"{name}_operation"
+    )
+
+
+def _begin(trainer):
+    neurons = trainer.neurons
+    clear = "\n        ".join(
+        f"std::fill_n({cpp_data(neurons.variables[name])}, {neurons.variables[name].size}, 0);"
+        for name in [*neurons.filter_state, "u"]
+    )
+    record = "".join(
+        f"\n        if (desired) trainer.record({number}, i);"
+        for number, learned in enumerate(trainer.learned)
+        if learned.pathway is None
+    )
+    return f"""
+    if (trainer.begin_step({trainer.n_presentations})) {{
+        {clear}
+    }}
+    if (trainer.step < 0) return done;
+    for (int i = 0; i < {len(neurons)}; i++) {{
+        const bool desired = {_desired(trainer, "trainer.step")};
+        {cpp_data(neurons.variables["clamp"])}[i] = desired ? 1 : -1;{record}
+    }}
+"""
+
+
+def _record(pathways):
+    def code(trainer):
+        return "\n    ".join(
+            cpp_arriving_synapses(pathway, f"trainer.record({number}, synapse);")
+            for number, pathway in pathways
+        )
+
+    return code
+
+
+def _end(trainer):
+    neurons = trainer.neurons
+    variables = neurons.variables
+    label = f"{cpp_data(trainer.variables['_labels'])}[trainer.presentation]" if trainer.has_labels else ""
+    if trainer.rule == "rate":
+        desired = f"[&](int t, int i) -> bool {{ return {_desired(trainer, 't')}; }}"
+        gradient = f"rate_gradient<Activation>(trainer.u, {desired}, trainer.grad)"
+    else:
+        gradient = f"first_to_spike_gradient<Activation>(trainer.u, {label}, trainer.grad)"
+    log_likelihoods = trainer.variables["_log_likelihoods"]
+    written = [log_likelihoods, variables["clamp"]]
+    lines = []
+    if trainer.learn_bias:
+        lines.append(f"trainer.learn_bias({cpp_data(variables['bias'])});")
+        written.append(variables["bias"])
+    for basis in dict.fromkeys(learned.basis for learned in trainer.learned):
+        rows = ", ".join("{" + ", ".join(map(repr, row)) + "}" for row in basis.matrix.tolist())
+        lines += ["{", f"static const double basis[{basis.window}][{basis.n_basis}] = {{{rows}}};"]
+        lines += ["static std::vector<double> change;", "trainer.correlate_all(basis, change);"]
+        for number, learned in enumerate(trainer.learned):
+            if learned.basis is not basis:
+                continue
+            weights = [cpp_data(weight) for weight in learned.weights]
+            targets = "nullptr"
+            if learned.pathway is not None:
+                targets = cpp_data(learned.pathway.synapses.variables["_synaptic_post"])
+            lines += [
+                f"decltype({weights[0]}) const weights_{number}[] = {{{', '.join(weights)}}};",
+                f"trainer.learn({number}, change, {learned.targets.size}, {targets}, weights_{number});",
+            ]
+            written += learned.weights
+        lines.append("}")
+    forget_values(written)
+    body = "\n    ".join(lines)
+    return f"""
+    if (!trainer.end_step({cpp_data(variables["u"])}, {trainer.batch_size}, {trainer.learning_rate!r})) return done;
+    struct Activation {{{neurons.activation.cpp}}};
+    {cpp_data(log_likelihoods)}[trainer.presentation] = glmbrian::{gradient};
+    {body}
+    if (trainer.end_presentation())
+        std::fill_n({cpp_data(variables["clamp"])}, {len(neurons)}, 0);
+"""
+
+
+def _desired(trainer, step):
+    """Return the C++ condition that neuron i is to spike in a step."""
+    if trainer.rule == "first-to-spike":
+        return "false"
+    if trainer.has_labels:
+        label = f"{cpp_data(trainer.variables['_labels'])}[trainer.presentation]"
+        return f"({step} + 1) % {trainer.target_period} == 0 && i == {label}"
+    targets = cpp_data(trainer.variables["_targets"])
+    return f"{targets}[(trainer.presentation * {trainer.n_steps} + {step}) * {len(trainer.neurons)} + i]"

@@ -1,0 +1,467 @@
+"""GLM neurons learn in networks of the user's own as the gradients of `learning` say."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from brian2 import (
+    Network,
+    NeuronGroup,
+    SpikeMonitor,
+    Synapses,
+    TimedArray,
+    collect,
+    defaultclock,
+    device,
+    ms,
+    prefs,
+    run,
+    seed,
+    set_device,
+)
+
+import glmbrian as glm
+from glmbrian import learning
+
+CPP = pytest.param("cpp_standalone", marks=pytest.mark.compiled)
+CYTHON = pytest.param("cython", marks=pytest.mark.compiled)
+N_STEPS, N_PRESENTATIONS, N_FREE, FINE = 8, 50, 10, 4
+N_TRAINED = N_STEPS * N_PRESENTATIONS
+
+
+@pytest.fixture(autouse=True)
+def on_numpy():
+    prefs.codegen.target = "numpy"
+    defaultclock.dt = 1 * ms
+
+
+def choose(device_or_target):
+    """Simulate on a Brian code generation target, or on the standalone device."""
+    if device_or_target == "cpp_standalone":
+        set_device("cpp_standalone", directory=None, build_on_run=False)
+    else:
+        prefs.codegen.target = device_or_target
+
+
+# ------------------------------------------- every device beside plain arithmetic
+
+CASES = {
+    "first-to-spike": dict(rule="first-to-spike"),
+    "first-to-spike in batches": dict(rule="first-to-spike", batch_size=3),
+    "rate in batches": dict(rule="rate", batch_size=3, target_period=3),
+    "targets": dict(rule="rate"),
+    "weights alone": dict(rule="rate", batch_size=4, learn_feedback=False, learn_bias=False),
+}
+#: Compiling takes long, so that there is less of it.
+COMPILED = ["first-to-spike", "targets"]
+LEARNING_RATE = 0.05
+
+
+class Case:
+    """A trainer, its neurons with three kinds of synapses, and what they start from."""
+
+    def __init__(self, name, encoder, generator, random):
+        self.arguments = CASES[name]
+        n = 3
+        self.bases = {
+            "stimulus": glm.CustomBasis(random.normal(size=(5, 2))),
+            "coupling": glm.IndicatorBasis(2),
+        }
+        self.feedback_basis = glm.CustomBasis(random.normal(size=(3, 2)))
+        self.neurons = glm.GLMNeurons(n, self.bases, feedback=self.feedback_basis, random_state=1)
+        self.bias = self.neurons.bias = random.normal(size=n) - 1
+        self.feedback = self.neurons.feedback_weights = random.normal(size=(n, 2)) * 0.3
+        self.synapses = [
+            glm.GLMSynapses(encoder, self.neurons, "stimulus", "(i + j) % 3 != 0"),
+            glm.GLMSynapses(generator[1:4], self.neurons[1:], "stimulus"),
+            glm.GLMSynapses(self.neurons, self.neurons, "coupling", "i != j", delay=1 * ms),
+        ]
+        # Delays in steps of the generator, and what they are in steps of the neurons
+        self.delays = random.integers(0, 3 * FINE, (3, 2))
+        self.synapses[1].delay = self.delays.ravel() * ms / FINE
+        self.weights = [random.normal(size=synapse.w.shape) * 0.3 for synapse in self.synapses]
+        for synapse, w in zip(self.synapses, self.weights):
+            synapse.w = w
+        self.connected = [synapse.w != 0 for synapse in self.synapses]
+        self.later_weights = None
+        self.labels = random.integers(0, n, N_PRESENTATIONS)
+        self.targets = random.random((N_PRESENTATIONS, N_STEPS, n)) < 0.3
+        examples = dict(labels=self.labels)
+        if name in ("targets", "weights alone"):
+            examples = dict(targets=self.targets.reshape(-1, n).astype(int))
+        else:
+            train = learning.desired_train(N_STEPS, self.arguments.get("target_period", 4))
+            self.targets = np.zeros((N_PRESENTATIONS, N_STEPS, n), dtype=bool)
+            if self.arguments["rule"] == "rate":
+                self.targets[np.arange(N_PRESENTATIONS), :, self.labels] = train
+        self.trainer = glm.Trainer(
+            self.neurons, self.synapses, N_STEPS, learning_rate=LEARNING_RATE, **examples, **self.arguments
+        )
+        self.monitor = SpikeMonitor(self.neurons)
+        self.objects = [self.neurons, *self.synapses, self.trainer, self.monitor]
+
+    def set_weights(self):
+        """Set weights after three presentations."""
+        self.synapses[0].w = self.later_weights = -self.weights[0]
+
+    def results(self):
+        return dict(
+            weights=[synapse.w for synapse in self.synapses],
+            feedback=self.neurons.feedback_weights,
+            bias=self.neurons.bias[:],
+            log_likelihoods=self.trainer.log_likelihoods,
+            outputs=trains(self.monitor, N_TRAINED + N_FREE),
+        )
+
+    def expected(self, encoder_trains, generator_trains):
+        """Learn from recorded input trains, step by step and spike by spike."""
+        weights, connected = [w * c for w, c in zip(self.weights, self.connected)], self.connected
+        feedback, bias = self.feedback.copy(), self.bias.copy()
+        bases = [self.bases[name].matrix for name in ("stimulus", "stimulus", "coupling")]
+        arrived = self.arrivals(encoder_trains, generator_trains)
+        arguments = {"batch_size": 1, "learn_feedback": True, "learn_bias": True, **self.arguments}
+        activation = glm.get_activation("sigmoid")
+        log_likelihoods, batch = [], []
+        for p in range(N_PRESENTATIONS):
+            if p == 3 and self.later_weights is not None:
+                weights[0] = self.later_weights * connected[0]
+            steps = slice(p * N_STEPS, (p + 1) * N_STEPS)
+            counts = [count[steps] for count in arrived]
+            own = self.targets[p][:, np.newaxis, :] * np.eye(3)[np.newaxis]
+            u = np.tile(bias, (N_STEPS, 1))
+            everything = [*zip(counts, weights, bases), (own, np.eye(3)[:, :, None] * feedback, self.feedback_basis.matrix)]
+            for count, w, basis in everything:
+                first = 1 if w.shape[1] == 2 else 0
+                for t in range(N_STEPS):
+                    for lag in range(1, min(t, len(basis)) + 1):
+                        u[t, first:] += np.einsum("ji,jik,k->i", count[t - lag], w, basis[lag - 1])
+            if self.arguments["rule"] == "rate":
+                log_likelihood, grad_u = learning.rate_gradient(u, self.targets[p], activation)
+            else:
+                log_likelihood, grad_u = learning.first_to_spike_gradient(u, self.labels[p], activation)
+            log_likelihoods.append(log_likelihood)
+            grads = []
+            for count, w, basis in everything:
+                first = 1 if w.shape[1] == 2 else 0
+                grad = np.zeros(w.shape)
+                for t in range(N_STEPS):
+                    for lag in range(1, min(t, len(basis)) + 1):
+                        grad += np.einsum("ji,i,k->jik", count[t - lag], grad_u[t, first:], basis[lag - 1])
+                grads.append(grad)
+            batch.append((*grads, grad_u.sum(axis=0)))
+            if len(batch) == arguments["batch_size"] or p == N_PRESENTATIONS - 1:
+                *means, own, of_bias = [
+                    LEARNING_RATE * np.mean(part, axis=0) for part in zip(*batch)
+                ]
+                weights = [w + mean * c for w, mean, c in zip(weights, means, connected)]
+                feedback = feedback + arguments["learn_feedback"] * np.einsum("iik->ik", own)
+                bias = bias + arguments["learn_bias"] * of_bias
+                batch = []
+        return dict(
+            weights=weights, feedback=feedback, bias=bias, log_likelihoods=np.array(log_likelihoods)
+        )
+
+    def arrivals(self, encoder_trains, generator_trains):
+        """Return how many spikes arrive, each (steps, sources, targets)."""
+        from_encoder = np.repeat(encoder_trains[:N_TRAINED, :, np.newaxis], 3, axis=2)
+        from_generator = np.zeros((N_TRAINED, 3, 2), dtype=int)
+        for step, source in np.argwhere(generator_trains[:, 1:4]):
+            for target in range(2):
+                at = (step + self.delays[source, target]) // FINE
+                if at < N_TRAINED:
+                    from_generator[at, source, target] += 1
+        lateral = np.zeros((N_TRAINED, 3, 3), dtype=int)
+        lateral[1:] = self.targets.reshape(N_TRAINED, 3, 1)[:-1]
+        return from_encoder, from_generator, lateral
+
+
+def trains(monitor, n_steps, dt=1 * ms):
+    spikes = np.zeros((n_steps, len(monitor.source)), dtype=int)
+    spikes[np.round(monitor.t / dt).astype(int), np.asarray(monitor.i)] = 1
+    return spikes
+
+
+@pytest.fixture(scope="module", params=["numpy", CPP])
+def trained(request):
+    """What all cases have learned in one network, and what they should have."""
+    previous = prefs.codegen.target
+    choose(request.param)
+    defaultclock.dt = 1 * ms
+    random = np.random.default_rng(3)
+    images = random.integers(0, 256, (N_PRESENTATIONS, 6)).astype(np.uint8)
+    encoder = glm.RateEncoder(images, n_steps=N_STEPS, random_state=4)
+    fine_spikes = random.random(((N_TRAINED + N_FREE) * FINE, 5)) < 0.08
+    generator = NeuronGroup(5, "", threshold="fine(t, i) > 0", reset="", dt=1 * ms / FINE)
+    generator.namespace["fine"] = TimedArray(fine_spikes.astype(float), dt=1 * ms / FINE)
+    monitor = SpikeMonitor(encoder)
+    names = CASES if request.param == "numpy" else COMPILED
+    cases = {name: Case(name, encoder, generator, random) for name in names}
+    network = Network(encoder, generator, monitor)
+    for case in cases.values():
+        network.add(*case.objects)
+    if request.param == "numpy":
+        network.run(17 * ms, namespace={})  # to within a presentation
+        network.run(7 * ms, namespace={})
+        for case in cases.values():
+            case.set_weights()
+    network.run((N_TRAINED + N_FREE) * ms - network.t, namespace={})
+    if request.param == "cpp_standalone":
+        device.build(directory=None, with_output=False)
+    encoder_trains = trains(monitor, N_TRAINED + N_FREE)
+    prefs.codegen.target = previous
+    return {
+        name: (case.results(), case.expected(encoder_trains, fine_spikes), case.targets)
+        for name, case in cases.items()
+    }
+
+
+def test_learns_what_the_gradients_say(trained):
+    for learned, expected, _ in trained.values():
+        assert_same(learned, expected)
+
+
+def assert_same(learned, expected):
+    for name in ("log_likelihoods", "bias", "feedback"):
+        np.testing.assert_allclose(learned[name], expected[name], rtol=0, atol=1e-9, err_msg=name)
+    for got, wanted in zip(learned["weights"], expected["weights"]):
+        np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-9)
+
+
+def test_neurons_are_clamped_in_training_and_free_afterwards(trained):
+    for learned, _, targets in trained.values():
+        np.testing.assert_array_equal(learned["outputs"][:N_TRAINED], targets.reshape(N_TRAINED, 3))
+        assert 0 < learned["outputs"][N_TRAINED:].mean() < 1
+
+
+# ------------------------------------------------------- small networks at runtime
+
+
+def small_network(n_presentations=6, n_steps=4, **options):
+    """A network of one encoder; returns its parts by name."""
+    random = np.random.default_rng(5)
+    images = random.integers(0, 256, (n_presentations, 4)).astype(np.uint8)
+    encoder = glm.RateEncoder(images, n_steps=n_steps, random_state=6)
+    neurons = glm.GLMNeurons(2, glm.RaisedCosineBasis(2, 3), feedback=glm.IndicatorBasis(2), random_state=7)
+    neurons.bias = -1
+    synapses = glm.GLMSynapses(encoder, neurons)
+    synapses.w = random.normal(size=(4, 2, 2))
+    labels = np.arange(n_presentations) % 2
+    trainer = glm.Trainer(neurons, synapses, n_steps, labels, **options)
+    return dict(encoder=encoder, neurons=neurons, synapses=synapses, trainer=trainer)
+
+
+def learned_in(parts):
+    neurons, trainer = parts["neurons"], parts["trainer"]
+    return dict(
+        weights=[parts["synapses"].w],
+        feedback=neurons.feedback_weights,
+        bias=neurons.bias[:],
+        log_likelihoods=trainer.log_likelihoods,
+    )
+
+
+@pytest.mark.parametrize("rule", ["first-to-spike", "rate"])
+def test_one_presentation_is_one_step_along_the_gradient(rule):
+    parts = small_network(1, 8, rule=rule, learning_rate=0.5, target_period=2)
+    neurons, synapses = parts["neurons"], parts["synapses"]
+    neurons.feedback_weights = 0.7
+    monitor = SpikeMonitor(parts["encoder"])
+    weights, bias, feedback = synapses.w, neurons.bias[:].copy(), neurons.feedback_weights
+    Network(*parts.values(), monitor).run(parts["trainer"].duration)
+    spikes, basis = trains(monitor, 8), neurons.kernels["stimulus"].matrix
+    if rule == "rate":
+        targets = np.zeros((8, 2))
+        targets[:, 0] = learning.desired_train(8, 2)
+        log_likelihood, for_weights, for_feedback, for_bias = learning.rate_log_likelihood(
+            spikes, targets, basis, neurons.feedback.matrix, weights, feedback, bias
+        )
+        assert np.any(for_feedback)
+    else:
+        log_likelihood, for_weights, for_bias = learning.first_to_spike_log_likelihood(
+            spikes, 0, basis, weights, bias
+        )
+        for_feedback = 0.0
+    expected = dict(
+        weights=[weights + 0.5 * for_weights],
+        feedback=feedback + 0.5 * for_feedback,
+        bias=bias + 0.5 * for_bias,
+        log_likelihoods=[log_likelihood],
+    )
+    assert_same(learned_in(parts), expected)
+
+
+def test_log_likelihoods_to_come_are_nan():
+    parts = small_network()
+    Network(*parts.values()).run(9 * ms)
+    np.testing.assert_array_equal(np.isnan(parts["trainer"].log_likelihoods), [False] * 2 + [True] * 4)
+    np.testing.assert_array_equal(parts["neurons"].clamp[:], [-1, -1])
+
+
+def test_magic_network_takes_the_trainer_along():
+    expected = small_network()
+    Network(*expected.values()).run(30 * ms)
+    encoder, neurons, synapses, trainer = small_network().values()
+    assert trainer in collect()
+    run(trainer.duration)
+    run(6 * ms)
+    assert_same(
+        learned_in(dict(neurons=neurons, synapses=synapses, trainer=trainer)), learned_in(expected)
+    )
+
+
+@pytest.mark.parametrize("batch_size", [1, 4])
+def test_restore_sets_training_back(batch_size, tmp_path):
+    parts = small_network(rule="rate", batch_size=batch_size)
+    network = Network(*parts.values())
+    network.run(10 * ms)  # to within the third presentation
+    network.store()
+    network.store(filename=str(tmp_path / "state"))
+    network.run(20 * ms)
+    expected = learned_in(parts)
+    for filename in (None, str(tmp_path / "state")):
+        network.restore(filename=filename)
+        assert np.isnan(parts["trainer"].log_likelihoods[2:]).all()
+        network.run(20 * ms)
+        assert_same(learned_in(parts), expected)
+
+
+def test_input_may_be_changed_between_runs():
+    """A run a presentation, with the image set by the user, is as one run of all."""
+    expected = small_network()
+    Network(*expected.values()).run(24 * ms)
+    images = np.random.default_rng(5).integers(0, 256, (6, 4)).astype(np.uint8)
+    parts = small_network()
+    parts["encoder"] = encoder = glm.RateEncoder(images[0], random_state=6)
+    weights = parts["synapses"].w
+    parts["synapses"] = glm.GLMSynapses(encoder, parts["neurons"])
+    parts["synapses"].w = weights
+    parts["trainer"] = glm.Trainer(parts["neurons"], parts["synapses"], 4, np.arange(6) % 2)
+    network = Network(*parts.values())
+    for number, image in enumerate(images):
+        encoder.intensity = image
+        encoder.presentation = number
+        encoder.first_step = 4 * number
+        network.run(4 * ms)
+    assert_same(learned_in(parts), learned_in(expected))
+
+
+@pytest.mark.parametrize("compiled", [CYTHON, CPP])
+def test_several_runs_where_code_is_compiled(compiled):
+    def run_twice():
+        parts = small_network(rule="rate", batch_size=2, target_period=2)
+        network = Network(*parts.values())
+        network.run(10 * ms, namespace={})  # to within the third presentation
+        parts["neurons"].bias = -2
+        network.run(16 * ms, namespace={})
+        return parts
+
+    expected = learned_in(run_twice())
+    choose(compiled)
+    parts = run_twice()
+    if compiled == "cpp_standalone":
+        device.build(directory=None, with_output=False)
+    assert_same(learned_in(parts), expected)
+    np.testing.assert_array_equal(parts["neurons"].clamp[:], 0)
+
+
+def test_readout_of_a_recurrent_network():
+    """Which of two patterns drives excitatory and inhibitory integrate-and-fire neurons."""
+    seed(8)
+    random = np.random.default_rng(8)
+    n_train, n_test, n_steps = 100, 40, 20
+    labels = random.integers(0, 2, n_train + n_test)
+    drive = TimedArray(np.where(labels[:, np.newaxis] == np.arange(2), 1.4, 0.7), dt=n_steps * ms)
+    group = NeuronGroup(
+        50,
+        """dv/dt = (drive(t, pattern) - v)/(10*ms) + 0.3*xi/sqrt(10*ms) : 1
+        pattern : integer""",
+        threshold="v > 1",
+        reset="v = 0",
+        method="euler",
+        dt=0.2 * ms,
+    )
+    group.namespace["drive"] = drive
+    group.pattern = "i % 2"
+    recurrent = Synapses(group, group, "strength : 1", on_pre="v_post += strength", delay=1.5 * ms)
+    recurrent.connect(p=0.2)
+    recurrent.strength = "0.05 - 0.25 * int(i >= 40)"
+    neurons = glm.GLMNeurons(2, glm.RaisedCosineBasis(3, 10, a=2.0), random_state=9)
+    neurons.bias = -4
+    readout = glm.GLMSynapses(group[:40], neurons)
+    trainer = glm.Trainer(neurons, readout, n_steps, labels[:n_train], learning_rate=0.05)
+    output = SpikeMonitor(neurons)
+    network = Network(collect())
+    network.run(trainer.duration)
+    assert trainer.log_likelihoods[-40:].mean() > trainer.log_likelihoods[:40].mean() + 0.3
+    decisions = []
+    for _ in range(n_test):
+        neurons.clear()
+        seen = len(output.i)
+        network.run(n_steps * ms)
+        decisions.append(output.i[seen] if len(output.i) > seen else -1)
+    assert (np.array(decisions) == labels[n_train:]).mean() > 0.7
+
+
+# ------------------------------------------------------------------- bad arguments
+
+
+def two_neurons():
+    neurons = glm.GLMNeurons(2, glm.IndicatorBasis(2))
+    return neurons, glm.GLMSynapses(glm.RateEncoder(np.zeros(3)), neurons)
+
+
+@pytest.mark.parametrize(
+    "arguments, error, message",
+    [
+        (dict(), ValueError, "labels must be given"),
+        (dict(labels=[0, 2]), ValueError, "labels must be .* from 0 to 1"),
+        (dict(labels=[0.5]), ValueError, "labels must be"),
+        (dict(labels=[]), ValueError, "labels must be"),
+        (dict(labels=[[0]]), ValueError, "labels must have the shape"),
+        (dict(labels=[0], targets=np.zeros((3, 2))), ValueError, "targets go with rule='rate'"),
+        (dict(labels=[0], targets=np.zeros((3, 2)), rule="rate"), ValueError, "either labels or"),
+        (dict(rule="rate"), ValueError, "either labels or targets"),
+        (dict(targets=np.zeros((4, 2)), rule="rate"), ValueError, "targets must have the shape"),
+        (dict(targets=np.zeros((1, 3, 3)), rule="rate"), ValueError, "targets must have the shape"),
+        (dict(targets=np.full((3, 2), 2), rule="rate"), ValueError, "targets must hold only 0"),
+        (dict(labels=[0], rule="spikes"), ValueError, "rule must be one of"),
+        (dict(labels=[0], n_steps=0), ValueError, "n_steps must be"),
+        (dict(labels=[0], batch_size=0.5), TypeError, "batch_size must be"),
+        (dict(labels=[0], target_period=0), ValueError, "target_period must be"),
+        (dict(labels=[0], learning_rate=0), ValueError, "learning_rate must be"),
+    ],
+)
+def test_bad_arguments(arguments, error, message):
+    neurons, synapses = two_neurons()
+    with pytest.raises(error, match=message):
+        glm.Trainer(neurons, synapses, **{"n_steps": 3, **arguments})
+
+
+def test_bad_groups():
+    neurons, synapses = two_neurons()
+    others, of_others = two_neurons()
+    for bad, error, message in (
+        ((neurons[:1], synapses), TypeError, "neurons must be GLMNeurons, and not a part"),
+        ((synapses.source, synapses), TypeError, "neurons must be GLMNeurons"),
+        ((neurons, 3), TypeError, "synapses must be GLMSynapses or a list"),
+        ((neurons, [Synapses(neurons, neurons)]), TypeError, "synapses must be GLMSynapses or a list"),
+        ((neurons, [synapses, of_others]), ValueError, f"has the target {others.name}"),
+        ((neurons, [synapses, synapses]), ValueError, "is given twice"),
+    ):
+        with pytest.raises(error, match=message):
+            glm.Trainer(*bad, n_steps=3, labels=[0])
+
+
+def test_devices_without_a_trainer(monkeypatch):
+    neurons, synapses = two_neurons()
+    monkeypatch.setattr("glmbrian.training.on_genn", lambda: True)
+    with pytest.raises(NotImplementedError, match=r"GLMClassifier\(device='genn'\)"):
+        glm.Trainer(neurons, synapses, 3, [0])
+
+
+def test_activation_without_cpp_form():
+    set_device("cpp_standalone", build_on_run=False)
+    sigmoid = glm.get_activation("sigmoid")
+    neurons = glm.GLMNeurons(2, glm.IndicatorBasis(2), activation=replace(sigmoid, name="own", cpp=""))
+    with pytest.raises(ValueError, match="activation 'own' has no C"):
+        glm.Trainer(neurons, [], 3, [0])
