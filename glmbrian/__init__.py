@@ -32,6 +32,7 @@ __all__ = [
     "datasets",
     "fit_ensemble",
     "get_activation",
+    "interop",
     "learning",
     "plotting",
 ]
@@ -42,6 +43,7 @@ _LAZY = {
     "PAPER_SETTINGS": "estimator",
     "datasets": None,
     "fit_ensemble": "ensemble",
+    "interop": None,
     "plotting": None,
 }
 
