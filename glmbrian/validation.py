@@ -8,6 +8,7 @@ import math
 import numbers
 
 import numpy as np
+from brian2 import Quantity, have_same_dimensions, second
 
 
 def integer(value, name, minimum=1, maximum=None):
@@ -106,6 +107,23 @@ def binary_array(value, name, shape=None):
     if not np.all((array == 0) | (array == 1)):
         raise ValueError(f"{name} must hold only 0 and 1")
     return array.astype(np.uint8)
+
+
+def seconds(value, name, shape=()):
+    """Return times as ``float64`` in seconds.
+
+    `value` is a time (or an array of them) with a Brian unit, or plain numbers of
+    seconds; for `shape` see `finite_array`.
+    """
+    if isinstance(value, Quantity):
+        if not have_same_dimensions(value, second):
+            raise TypeError(f"{name} must be a time, got {value!r}")
+        value = np.asarray(value)
+    elif hasattr(value, "dimensionality"):  # of the packages quantities and pint
+        raise TypeError(
+            f"{name} must have a unit of Brian or be plain numbers of seconds, got {value!r}"
+        )
+    return finite_array(value, name, shape)
 
 
 def _listed(options):

@@ -1,18 +1,23 @@
-"""Models and data of other packages; each is needed only where it is used."""
+"""Models and data from and to other packages.
 
-_LAZY = {"from_nemos": "nemos", "to_nemos": "nemos"}
+The packages themselves are imported only when a function needs them
+(``pip install '.[interop]'``).
+"""
 
-__all__ = [*_LAZY, "nemos"]
+from .events import from_tonic
+from .nemos import conditional_intensity, from_nemos, to_nemos
+from .neo import from_neo, to_neo
+from .nwb import from_nwb, to_nwb
+from .recording import Recording
 
-
-def __getattr__(name):
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    module = import_module(f".{_LAZY.get(name, name)}", __name__)
-    return getattr(module, name) if name in _LAZY else module
-
-
-def __dir__():
-    return sorted(__all__)
+__all__ = [
+    "Recording",
+    "conditional_intensity",
+    "from_nemos",
+    "from_neo",
+    "from_nwb",
+    "from_tonic",
+    "to_nemos",
+    "to_neo",
+    "to_nwb",
+]

@@ -1,0 +1,186 @@
+"""Event data sets, as of event cameras and silicon cochleas, in the form of Tonic.
+
+A sample is ``(events, label)``, the events a structured array with a row for each: its
+pixel (or frequency channel) ``x``, ``y``, its time ``t`` in microseconds and its polarity
+``p``.  That form is plain NumPy, so Tonic itself is not needed.
+"""
+
+import numpy as np
+from brian2 import Quantity, second
+
+from ..validation import check_shape, integer, seconds
+from .recording import positive_seconds
+
+#: A time so little before the end of its step, in steps, belongs to the next one: times
+#: are whole microseconds, and all that is rounded is the step.
+_STEP_ROUNDING = 1e-9
+
+_MICROSECONDS = 1e6  # a second
+
+
+def from_tonic(dataset, n_steps, dt, sensor_size=None, pool=1, t_start=None):
+    """Return an event data set as spike trains for `GLMClassifier`.
+
+    Parameters
+    ----------
+    dataset : sequence of (events, label)
+        With ``len`` and indexing: a data set of Tonic (without a transform that makes
+        frames), or a list.  Events are structured arrays with the fields ``x`` and
+        ``t`` (in microseconds) and, where the sensor has rows or polarities, ``y`` and
+        ``p``; they may be in any order, and of any number.  Labels are numbers or
+        strings.
+    n_steps : int
+        Steps of a presentation.
+    dt : time
+        Duration of a step, with a Brian unit.  Events after ``n_steps * dt`` are left out;
+        a shorter sample is silent at its end.
+    sensor_size : (int, int, int), optional
+        Width W, height H and number of polarities P (``x`` is below W, ``y`` below H,
+        ``p`` below P); by default the data set's own ``sensor_size``.  With P = 1 the
+        value of ``p`` does not matter, but must be the same within a sample.
+    pool : int
+        Pixels are joined in squares of this side; at the right and lower edge there may
+        be smaller ones.
+    t_start : time, optional
+        When the first step begins, with a Brian unit, and events before are left out;
+        by default at the first event of each sample.
+
+    Returns
+    -------
+    X : ndarray of uint8, shape (n, n_steps, n_inputs)
+        0 and 1, where several events in a step give one spike.  With pooled sizes
+        ``H = ceil(H / pool)`` and ``W = ceil(W / pool)`` the input of an event is
+        ``(p * H + y) * W + x``, so ``X.reshape(n, n_steps, P, H, W)`` has images, laid
+        out as those of Tonic's ``ToFrame(time_window=dt)``.
+    y : ndarray, shape (n,)
+        The labels.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is of the wrong type or out of range, or a sample, which the
+        message names, is not as above.
+
+    Notes
+    -----
+    `X` takes a byte for each of its elements, and the whole data set is read.
+
+    Examples
+    --------
+    >>> import numpy as np, glmbrian as glm
+    >>> from brian2 import ms
+    >>> events = np.array([(0, 1, 0, 1), (1, 0, 1500, 0)],
+    ...                   dtype=[("x", int), ("y", int), ("t", int), ("p", bool)])
+    >>> X, y = glm.interop.from_tonic([(events, "left")], 2, 1 * ms, sensor_size=(2, 2, 2))
+    >>> X
+    array([[[0, 0, 0, 0, 0, 0, 1, 0],
+            [0, 1, 0, 0, 0, 0, 0, 0]]], dtype=uint8)
+    """
+    n_steps, pool = integer(n_steps, "n_steps"), integer(pool, "pool")
+    # A plain number, in the microseconds of the events, would be taken for seconds.
+    for name, value in (("dt", dt), ("t_start", t_start)):
+        if value is not None and not isinstance(value, Quantity):
+            raise TypeError(f"{name} must be a time with a Brian unit, such as 10 * ms, got {value!r}")
+    step = positive_seconds(dt, "dt") * _MICROSECONDS
+    start = None if t_start is None else float(seconds(t_start, "t_start")) * _MICROSECONDS
+    width, height, n_polarities = _check_sensor_size(dataset, sensor_size)
+    if len(dataset) == 0:
+        raise ValueError("dataset must hold at least one sample")
+
+    X = np.zeros(
+        (len(dataset), n_steps, n_polarities, -(-height // pool), -(-width // pool)), dtype=np.uint8
+    )
+    labels = []
+    for index, image_series in enumerate(X):
+        name = f"dataset[{index}]"
+        events, label = _check_sample(dataset[index], name)
+        labels.append(_check_label(label, name))
+        if len(events) == 0:
+            continue
+        t = _times(events, name)
+        x = _field(events, "x", width, name)
+        y = _field(events, "y", height, name)
+        p = _polarities(events, n_polarities, name)
+        steps = np.floor((t - (t.min() if start is None else start)) / step + _STEP_ROUNDING)
+        shown = (steps >= 0) & (steps < n_steps)
+        image_series[steps[shown].astype(int), p[shown], y[shown] // pool, x[shown] // pool] = 1
+    if len({isinstance(label, str) for label in labels}) > 1:
+        raise TypeError("labels must be all numbers or all strings")
+    return X.reshape(len(X), n_steps, -1), np.array(labels)
+
+
+def _check_sensor_size(dataset, sensor_size):
+    if sensor_size is None:
+        sensor_size = getattr(dataset, "sensor_size", None)
+        if sensor_size is None:
+            raise ValueError("sensor_size must be given as (W, H, P), since the data set has none")
+    try:
+        width, height, n_polarities = sensor_size
+    except (TypeError, ValueError):
+        raise ValueError(f"sensor_size must be three integers (W, H, P), got {sensor_size!r}") from None
+    return (
+        integer(width, "sensor_size[0]"),
+        integer(height, "sensor_size[1]"),
+        integer(n_polarities, "sensor_size[2]"),
+    )
+
+
+def _check_sample(sample, name):
+    if not isinstance(sample, (tuple, list)) or len(sample) != 2:
+        raise TypeError(f"{name} must be a pair (events, label), got {type(sample).__name__}")
+    events, label = sample
+    if not isinstance(events, np.ndarray) or events.dtype.names is None:
+        raise TypeError(
+            f"{name}: events must be a structured array with the fields x, y, t and p, got "
+            f"{type(events).__name__}; use the data set without a transform that makes frames"
+        )
+    check_shape(events, f"{name}: events", ("n_events",))
+    return events, label
+
+
+def _check_label(label, name):
+    array = np.asarray(label)
+    if array.ndim or array.dtype.kind not in "biufU":
+        raise TypeError(f"{name}: a label must be one number or string, got {label!r}")
+    return array.item()
+
+
+def _times(events, name):
+    if "t" not in events.dtype.names:
+        raise ValueError(f"{name}: events have no field t; they have {events.dtype.names}")
+    times = events["t"]
+    if times.dtype.kind not in "iuf" or not np.all(np.isfinite(times)):
+        raise TypeError(f"{name}: t must be finite numbers of microseconds, got dtype {times.dtype}")
+    return times.astype(float)
+
+
+def _field(events, field, size, name):
+    """Return one coordinate of the events, from 0 to `size` - 1."""
+    if field not in events.dtype.names:
+        if size > 1:
+            raise ValueError(
+                f"{name}: events have no field {field}, although sensor_size is {size} there; they "
+                f"have {events.dtype.names}"
+            )
+        return np.zeros(len(events), dtype=int)
+    values = events[field]
+    if values.dtype.kind not in "biu":
+        raise TypeError(f"{name}: {field} must be integers, got dtype {values.dtype}")
+    if values.min() < 0 or values.max() >= size:
+        raise ValueError(
+            f"{name}: {field} must be from 0 to {size - 1}, since sensor_size is {size} there, got "
+            f"{values.min()} to {values.max()}"
+        )
+    return values.astype(int)
+
+
+def _polarities(events, n_polarities, name):
+    if n_polarities > 1:
+        return _field(events, "p", n_polarities, name)
+    # Data of a single polarity call it 0 or 1.
+    if "p" in events.dtype.names and np.any(events["p"] != events["p"][0]):
+        raise ValueError(
+            f"{name}: sensor_size says one polarity, but the field p has several values; make "
+            "sensor_size[2] 2, or all p the same to join the polarities"
+        )
+    return np.zeros(len(events), dtype=int)

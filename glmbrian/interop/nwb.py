@@ -1,0 +1,181 @@
+"""Spike times from and to files of Neurodata Without Borders (NWB)."""
+
+import os
+import uuid
+from datetime import datetime, timezone
+from pathlib import Path
+
+import numpy as np
+
+from ..validation import seconds
+from .recording import Recording, check_recording, is_observed, is_same_time, spikes_between
+
+#: The column that `to_nwb` writes names to; sorting programs use it as well.
+_NAME_COLUMN = "unit_name"
+
+
+def from_nwb(source, units=None, t_start=None, t_stop=None):
+    """Return the units of an NWB file as a `Recording`.
+
+    Parameters
+    ----------
+    source : str, Path or pynwb.NWBFile
+        A file, or what has been read from one.
+    units : array_like of int or bool, optional
+        Rows of the units table, by number or as a mask of all rows, such as
+        ``nwbfile.units["quality"][:] == "good"``; by default all.
+    t_start, t_stop : time, optional
+        When the observation begins and ends; spikes before and after are left out.
+        By default the interval in ``obs_intervals``, if the units have all the same.
+
+    Returns
+    -------
+    Recording
+        Units are named as in the column ``unit_name`` if there is one, else by id.
+
+    Raises
+    ------
+    ImportError
+        If pynwb is not installed.
+    OSError
+        If the file cannot be read.
+    TypeError, ValueError
+        If `source` is something else or has no spike times, `units` are not rows of the
+        table, the times are not known, or ``obs_intervals`` say that a unit has not
+        been observed all the time (it would look silent).
+
+    Examples
+    --------
+    The last 10 minutes of two units, in steps of 2 ms:
+
+    >>> import glmbrian as glm
+    >>> from brian2 import ms
+    >>> recording = glm.interop.from_nwb(                         # doctest: +SKIP
+    ...     "session.nwb", [3, 7], t_start=3000, t_stop=3600)
+    >>> recording.trains(2 * ms).shape                            # doctest: +SKIP
+    (300000, 2)
+    """
+    pynwb = _pynwb()
+    if isinstance(source, pynwb.NWBFile):
+        return _read(source.units, units, t_start, t_stop)
+    if not isinstance(source, (str, os.PathLike)):
+        raise TypeError(f"source must be a path or a pynwb.NWBFile, got {source!r}")
+    with pynwb.NWBHDF5IO(os.fspath(source), "r") as file:
+        return _read(file.read().units, units, t_start, t_stop)
+
+
+def to_nwb(
+    recording, path, session_start_time=None, session_description="Spikes simulated with Brian 2"
+):
+    """Write a recording into a new NWB file, as its units table.
+
+    Parameters
+    ----------
+    recording : Recording
+    path : str or Path
+        Must not exist.
+    session_start_time : datetime, optional
+        Which moment time 0 was; by default now.
+    session_description : str
+
+    Raises
+    ------
+    ImportError
+        If pynwb is not installed.
+    FileExistsError
+        If there is a file already.
+    OSError
+        If the file cannot be written.
+    TypeError
+        If `recording` is something else.
+
+    Notes
+    -----
+    ``from_nwb(path)`` gives the recording again.  To add more (electrodes, the
+    stimulus), write the file with pynwb.
+    """
+    pynwb = _pynwb()
+    check_recording(recording)
+    path = Path(path)
+    if path.exists():
+        raise FileExistsError(f"path: there is a file {path} already")
+    nwbfile = pynwb.NWBFile(
+        session_description=session_description,
+        identifier=str(uuid.uuid4()),
+        session_start_time=session_start_time or datetime.now(timezone.utc),
+    )
+    nwbfile.add_unit_column(_NAME_COLUMN, "name of the unit")
+    observed = [[float(recording.t_start), float(recording.t_stop)]]
+    for name, times in zip(recording.names, recording.times):
+        nwbfile.add_unit(
+            spike_times=np.asarray(times), obs_intervals=observed, **{_NAME_COLUMN: name}
+        )
+    # Mode x fails where a file has come into being since.
+    with pynwb.NWBHDF5IO(os.fspath(path), "x") as file:
+        file.write(nwbfile)
+
+
+def _pynwb():
+    try:
+        import pynwb
+    except ImportError as error:
+        raise ImportError(f"pynwb is not installed ({error}): pip install '.[interop]'") from error
+    return pynwb
+
+
+def _read(table, units, t_start, t_stop):
+    """`from_nwb` of a units table."""
+    if table is None or "spike_times" not in table.colnames:
+        raise ValueError("source has no units table with spike_times")
+    rows = _rows(units, len(table))
+    times = [np.asarray(table.get_unit_spike_times(row), dtype=float) for row in rows]
+    intervals = [
+        np.asarray(table.get_unit_obs_intervals(row), dtype=float).reshape(-1, 2)
+        if "obs_intervals" in table.colnames
+        else np.empty((0, 2))
+        for row in rows
+    ]
+    if t_start is None or t_stop is None:
+        own_start, own_stop = _common_interval(intervals, times)
+    start = own_start if t_start is None else float(seconds(t_start, "t_start"))
+    stop = own_stop if t_stop is None else float(seconds(t_stop, "t_stop"))
+    for row, of_unit in zip(rows, intervals):
+        if len(of_unit) and not is_observed(of_unit, start, stop):
+            raise ValueError(
+                f"the unit in row {row} has not been observed all the time from {start:g} s to "
+                f"{stop:g} s; its obs_intervals are {of_unit.tolist()}: choose t_start and t_stop "
+                "within, or leave the unit out"
+            )
+    if t_start is not None:
+        times = spikes_between(times, start, np.inf)
+    if t_stop is not None:
+        times = spikes_between(times, -np.inf, stop)
+    names = table[_NAME_COLUMN if _NAME_COLUMN in table.colnames else "id"]
+    return Recording(times, start, stop, [str(names[row]) for row in rows])
+
+
+def _rows(units, n):
+    """Return the numbers of the rows that are asked for."""
+    try:
+        rows = np.arange(n) if units is None else np.arange(n)[np.asarray(units)]
+    except IndexError as error:
+        raise ValueError(
+            f"units must be rows of the units table, 0 to {n - 1}, or a mask of length {n}: {error}"
+        ) from None
+    if rows.ndim != 1 or rows.size == 0:
+        raise ValueError(f"units must be a list of at least one of the table's {n} rows, got {units!r}")
+    return rows.tolist()
+
+
+def _common_interval(intervals, times):
+    """Return the one interval in which all units have been observed, or say what to do."""
+    first = intervals[0]
+    same = all(len(of_unit) == 1 and is_same_time(of_unit, first).all() for of_unit in intervals)
+    if not same:
+        spikes = np.concatenate(times)
+        found = f"; there are spikes from {spikes.min():g} s to {spikes.max():g} s" if spikes.size else ""
+        raise ValueError(
+            "t_start and t_stop must be given, since the units have no obs_intervals, several, or "
+            f"different ones{found}"
+        )
+    return first[0].tolist()

@@ -1,0 +1,305 @@
+"""Recordings: when each of several units spiked, and for how long it was observed.
+
+The form in between: Neo, NWB and Brian's monitors give recordings, and a recording
+gives the binned trains that GLMs are fitted to, or a Brian group that spikes as
+the units did.
+"""
+
+import math
+
+import numpy as np
+from brian2 import SpikeGeneratorGroup, SpikeMonitor, defaultclock, second
+
+from ..validation import binary_array, choice, seconds
+
+#: A spike so little before the end of its step, in steps, belongs to the next one:
+#: it was meant to be a multiple of the step.  The rule of Brian's SpikeGeneratorGroup.
+_STEP_ROUNDING = 1e-3
+
+#: As far may rounding put a time beyond the start or the end, in seconds.
+_TIME_ROUNDING = 1e-9
+
+_COLLISIONS = ("error", "clip")
+
+
+class Recording:
+    """Spike times of several units that were observed from `t_start` to `t_stop`.
+
+    Parameters
+    ----------
+    times : sequence of array_like of time, one for each unit
+        Spike times, in any order, with a Brian unit or in seconds.  A unit without
+        spikes has an empty array.
+    t_start, t_stop : time
+        When the observation begins and ends.  What a model learns from silence
+        depends on these, so they are not guessed from the spikes.
+    names : sequence of str, optional
+        Names of the units; by default "0", "1", ...
+
+    Attributes
+    ----------
+    times : list of Quantity, each of shape (n_spikes,)
+        Sorted.
+    t_start, t_stop : Quantity
+    names : list of str
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is of the wrong type or unit, there is no unit, a time is not
+        finite, or a spike is outside of `t_start` to `t_stop`.
+
+    Notes
+    -----
+    Step k of size dt begins at ``t_start + k * dt``, which is in it.  A time that is a
+    multiple of dt up to a thousandth of dt counts as that multiple, as in Brian.  The
+    last step may be in part beyond `t_stop`, and a spike at `t_stop` itself is in it.
+
+    Examples
+    --------
+    >>> import glmbrian as glm
+    >>> from brian2 import ms
+    >>> recording = glm.interop.Recording([[1.2, 3] * ms, [0] * ms], 0 * ms, 4 * ms)
+    >>> recording.trains(1 * ms)
+    array([[0, 1],
+           [1, 0],
+           [0, 0],
+           [1, 0]], dtype=uint8)
+
+    As inputs of a Brian network:
+
+    >>> recording.source(1 * ms)
+    SpikeGeneratorGroup(2, indices=<length 3 array>, times=<length 3 array>)
+    """
+
+    def __init__(self, times, t_start, t_stop, names=None):
+        start, stop = float(seconds(t_start, "t_start")), float(seconds(t_stop, "t_stop"))
+        if not start < stop:
+            raise ValueError(f"t_stop must be after t_start, got {start:g} s to {stop:g} s")
+        try:
+            times = list(times)
+        except TypeError:
+            raise TypeError(f"times must be a sequence of arrays, one a unit, got {times!r}") from None
+        if not times:
+            raise ValueError("times must hold at least one unit")
+        self.times = []
+        for unit, of_unit in enumerate(times):
+            of_unit = np.sort(seconds(of_unit, f"times[{unit}]", ("n_spikes",)))
+            if of_unit.size and not (
+                start - _TIME_ROUNDING <= of_unit[0] and of_unit[-1] <= stop + _TIME_ROUNDING
+            ):
+                raise ValueError(
+                    f"times[{unit}] must be from t_start to t_stop, {start:g} s to {stop:g} s, got "
+                    f"spikes from {of_unit[0]:g} s to {of_unit[-1]:g} s"
+                )
+            self.times.append(of_unit.clip(start, stop) * second)
+        self.t_start, self.t_stop = start * second, stop * second
+        self.names = _check_names(names, len(times))
+
+    @classmethod
+    def from_monitor(cls, monitor, t_start, t_stop, names=None):
+        """Return what a Brian monitor has recorded.
+
+        Parameters
+        ----------
+        monitor : brian2.SpikeMonitor
+            One that records times (``record=True``).
+        t_start, t_stop : time
+            When the monitor's network began to run with it, and the network's time since:
+            ``0 * second, network.t``.  (The monitor itself does not know: clocks are shared.)
+        names : sequence of str, optional
+            As for `Recording`.
+
+        Returns
+        -------
+        Recording
+            With all neurons of the group that is monitored, silent ones too.
+        """
+        if not isinstance(monitor, SpikeMonitor):
+            raise TypeError(f"monitor must be a SpikeMonitor, got {monitor!r}")
+        if not monitor.record:
+            raise ValueError("monitor has counted spikes only; create it with record=True")
+        trains = monitor.spike_trains()
+        return cls([trains[unit] for unit in range(len(monitor.source))], t_start, t_stop, names)
+
+    @classmethod
+    def from_trains(cls, trains, dt, t_start=0 * second, names=None):
+        """Return the recording that binned trains stand for.
+
+        Parameters
+        ----------
+        trains : array_like of 0 and 1, shape (n_steps, n_units)
+        dt : time
+            Duration of a step; a spike is put at the beginning of its step.
+        t_start : time
+            When the first step begins.
+        names : sequence of str, optional
+            As for `Recording`.
+
+        Returns
+        -------
+        Recording
+        """
+        trains = binary_array(trains, "trains", ("n_steps", "n_units"))
+        dt, start = positive_seconds(dt, "dt"), float(seconds(t_start, "t_start"))
+        return cls(
+            [start + np.flatnonzero(train) * dt for train in trains.T],
+            start,
+            start + len(trains) * dt,
+            names,
+        )
+
+    def part(self, t_start, t_stop):
+        """Return the part of the recording from `t_start` up to `t_stop`.
+
+        Parameters
+        ----------
+        t_start, t_stop : time
+            Within the recording.  A spike at `t_stop` is left out, unless the recording
+            itself ends there.
+
+        Returns
+        -------
+        Recording
+        """
+        start, stop = float(seconds(t_start, "t_start")), float(seconds(t_stop, "t_stop"))
+        own_start, own_stop = float(self.t_start), float(self.t_stop)
+        if start < own_start - _TIME_ROUNDING or stop > own_stop + _TIME_ROUNDING:
+            raise ValueError(
+                f"t_start and t_stop must be within the recording, {own_start:g} s to {own_stop:g} s, "
+                f"got {start:g} s to {stop:g} s"
+            )
+        at_end = stop >= own_stop - _TIME_ROUNDING
+        times = self.times if at_end else spikes_between(self.times, -math.inf, stop)
+        return Recording(spikes_between(times, start, math.inf), start, stop, self.names)
+
+    def trains(self, dt, collisions="error"):
+        """Return binned trains, as GLMs are fitted to.
+
+        Parameters
+        ----------
+        dt : time
+            Duration of a step.
+        collisions : {"error", "clip"}
+            A GLM neuron spikes at most once in a step.  Where a unit spikes more often,
+            raise an error, or keep one spike.
+
+        Returns
+        -------
+        ndarray of uint8, shape (n_steps, n_units)
+            0 and 1.
+
+        Raises
+        ------
+        ValueError
+            If units spike more than once in a step, unless they are clipped.
+        """
+        steps, n_steps = self._binned(dt, collisions)
+        trains = np.zeros((n_steps, len(self)), dtype=np.uint8)
+        for unit, of_unit in enumerate(steps):
+            trains[of_unit, unit] = 1
+        return trains
+
+    def source(self, dt=None, collisions="error", **kwds):
+        """Return a Brian group that spikes as the units did.
+
+        Parameters
+        ----------
+        dt : time, optional
+            Time step of the group, by default that of Brian's default clock, which
+            then must be set before.
+        collisions
+            As for `trains`.
+        **kwds
+            Handed to `brian2.SpikeGeneratorGroup`, e.g. ``name``.
+
+        Returns
+        -------
+        brian2.SpikeGeneratorGroup
+            Of one neuron a unit, whose time 0 is the recording's `t_start`: it spikes in
+            the very steps in which `trains` has ones.
+        """
+        step = defaultclock.dt if dt is None else positive_seconds(dt, "dt") * second
+        steps, _ = self._binned(step, collisions)
+        units = np.repeat(np.arange(len(self)), [len(of_unit) for of_unit in steps])
+        if dt is not None:
+            kwds["dt"] = step
+        return SpikeGeneratorGroup(len(self), units, np.concatenate(steps) * step, **kwds)
+
+    def _binned(self, dt, collisions):
+        """Return the steps in which each unit spikes, and the number of steps."""
+        dt = positive_seconds(dt, "dt")
+        choice(collisions, "collisions", _COLLISIONS)
+        start = float(self.t_start)
+        n_steps = max(1, math.ceil((float(self.t_stop) - start) / dt - _STEP_ROUNDING))
+        steps, colliding = [], {}
+        for name, times in zip(self.names, self.times):
+            of_unit = np.floor((np.asarray(times) - start) / dt + _STEP_ROUNDING)
+            of_unit, counts = np.unique(
+                np.minimum(of_unit, n_steps - 1).astype(np.int64), return_counts=True
+            )
+            steps.append(of_unit)
+            if np.any(counts > 1):
+                colliding[name] = np.count_nonzero(counts > 1)
+        if colliding and collisions == "error":
+            name, n_steps_shared = next(iter(colliding.items()))
+            interval = min(np.diff(times).min() for times in map(np.asarray, self.times) if len(times) > 1)
+            raise ValueError(
+                f"a GLM neuron spikes at most once in a step, but with dt = {dt * second} unit {name!r} "
+                f"has several spikes in {n_steps_shared} step(s), and so have "
+                f"{len(colliding) - 1} other unit(s): take a smaller dt (the shortest interval "
+                f"between spikes is {interval * second}), or collisions='clip' to keep one spike a step"
+            )
+        return steps, n_steps
+
+    def __len__(self):
+        return len(self.times)
+
+    def __repr__(self):
+        n_spikes = sum(map(len, self.times))
+        return f"<Recording: {len(self)} units, {n_spikes} spikes, {self.t_start} to {self.t_stop}>"
+
+
+def check_recording(recording):
+    if not isinstance(recording, Recording):
+        raise TypeError(
+            "recording must be a Recording (for a SpikeMonitor: Recording.from_monitor), got "
+            f"{recording!r}"
+        )
+
+
+def spikes_between(times, start, stop):
+    """Return the spike times of each unit from `start` up to `stop`, in seconds."""
+    first, beyond = start - _TIME_ROUNDING, stop - _TIME_ROUNDING
+    return [of_unit[(of_unit >= first) & (of_unit < beyond)] for of_unit in map(np.asarray, times)]
+
+
+def is_observed(intervals, start, stop):
+    """Whether `intervals`, shape (n, 2), cover the time from `start` to `stop`."""
+    reached = start
+    for begin, end in sorted(map(tuple, intervals)):
+        if begin <= reached + _TIME_ROUNDING:
+            reached = max(reached, end)
+    return reached >= stop - _TIME_ROUNDING
+
+
+def is_same_time(first, other):
+    return abs(first - other) <= _TIME_ROUNDING
+
+
+def positive_seconds(value, name):
+    """Return a time above 0 in seconds."""
+    duration = float(seconds(value, name))
+    if duration <= 0:
+        raise ValueError(f"{name} must be above 0 s, got {duration:g} s")
+    return duration
+
+
+def _check_names(names, n):
+    if names is None:
+        return [str(unit) for unit in range(n)]
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"names must be a sequence of strings, got {names!r}")
+    if len(names) != n:
+        raise ValueError(f"names must have one name for each of the {n} units, got {len(names)}")
+    return [str(name) for name in names]
