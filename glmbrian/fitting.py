@@ -127,10 +127,12 @@ def fit_population(
     max_iter = integer(max_iter, "max_iter")
     connected = _connected(connect, {name: x.shape[1] for name, x in inputs.items()}, n)
     targets = outputs[rows]
-    for extreme, says in (targets.any(axis=0), "never spikes"), (~targets.all(axis=0), "always spikes"):
-        if not extreme.all():
+    silences = 1 - targets
+    for events, says in (targets, "never spikes"), (silences, "always spikes"):
+        missing = np.flatnonzero(~events.any(axis=0))
+        if missing.size:
             raise ValueError(
-                f"outputs: neuron {np.flatnonzero(~extreme)[0]} {says} in the steps that count, "
+                f"outputs: neuron {missing[0]} {says} in the steps that count, "
                 "and no bias is the best for it; leave it out"
             )
 

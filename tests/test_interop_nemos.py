@@ -342,8 +342,14 @@ def good():
 
 @pytest.mark.parametrize(
     "observations, link",
-    [("Poisson", "logistic"), ("Bernoulli", "exp"), ("Gaussian", None), ("Gamma", None),
-     ("NegativeBinomial", None), ("Poisson", lambda x: x**2)],
+    [
+        ("Poisson", "logistic"),
+        ("Bernoulli", "exp"),
+        ("Gaussian", None),
+        ("Gamma", None),
+        ("NegativeBinomial", None),
+        ("Poisson", lambda x: x**2),
+    ],
 )
 def test_other_observation_models_are_refused(observations, link):
     _, basis = good()
@@ -381,6 +387,8 @@ def test_bad_model_or_basis_is_named():
     other.compute_features(x)
     with pytest.raises(ValueError, match="^basis must be that of the model: it has 8 features"):
         glm.interop.from_nemos(model, other)
+    with pytest.raises(ValueError, match="^history: 'stimulus' is the only component"):
+        glm.interop.from_nemos(model, other, history="stimulus")
     spaced = BASES["log"]("two words")
     spaced.compute_features(x)
     with pytest.raises(ValueError, match="^kernels: a name must be"):
@@ -405,6 +413,13 @@ def test_what_does_not_fit_a_model_is_named():
         other.compute_features(inputs, y[:, 0])
         with pytest.raises(ValueError, match=f"^basis:? {says}"):
             glm.interop.to_nemos(population, nmo.glm.GLM("Bernoulli"), other, "past")
+    for mask, says in [
+        (np.zeros((2 * 4 + 6, 1)), "leaves out weights"),
+        ({"stimulus": [1], "past": [1]}, "must be an array"),
+    ]:
+        masked = nmo.glm.PopulationGLM("Bernoulli", feature_mask=mask)
+        with pytest.raises(ValueError, match=f"^model: its feature mask {says}"):
+            glm.interop.to_nemos(population, masked, basis, "past")
     two = glm.GLMPopulation([0.0, 0.0], glm.IndicatorBasis(1), np.zeros((2, 2, 1)))
     with pytest.raises(ValueError, match="^model must be a PopulationGLM for 2 neurons"):
         glm.interop.to_nemos(two, nmo.glm.GLM("Bernoulli"), basis)

@@ -158,6 +158,8 @@ def to_nemos(population, model, basis, history=None):
         coefficients.append(coefficient.swapaxes(1, 2).reshape(-1, population.n))
     coefficients = np.concatenate(coefficients)
     mask = getattr(model, "feature_mask", None)
+    if isinstance(mask, dict):
+        raise ValueError("model: its feature mask must be an array, as its coefficients will be")
     if mask is not None and np.any(coefficients * (1 - np.asarray(mask)) != 0):
         raise ValueError("model: its feature mask leaves out weights of the population")
     model.coef_ = _jax_array(coefficients[:, 0] if single else coefficients)
@@ -256,6 +258,11 @@ def _components(basis, history):
         components[component.label] = int(np.prod(shape)), kernels
     if history is not None:
         choice(history, "history", tuple(components))
+        if len(components) == 1:
+            raise ValueError(
+                f"history: {history!r} is the only component, and a population has at least one "
+                "kernel; leave history out, and it is a kernel with the outputs as its input"
+            )
     return components
 
 
