@@ -85,7 +85,8 @@ class Trainer(Group):
     them, so they may be set between runs.  ``Network.restore`` sets training back with
     everything else: weights, the number of the presentation, and the batch; to have a
     source start anew in each presentation, set its own variables.  The neurons' `clamp`
-    belongs to the trainer until training is over.
+    belongs to the trainer until training is over.  A test in presentations of its own
+    needs a ``neurons.clear()`` before each, or the end of one reaches into the next.
 
     A spike with the time step of its source counts in the step of the neurons in which it
     arrives: if an integrate-and-fire group is simulated in steps of 0.1 ms and the neurons

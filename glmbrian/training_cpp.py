@@ -131,8 +131,9 @@ def _end(trainer):
         lines.append("}")
     forget_values(written)
     body = "\n    ".join(lines)
+    arguments = f"{cpp_data(variables['u'])}, {trainer.batch_size}, {trainer.learning_rate!r}"
     return f"""
-    if (!trainer.end_step({cpp_data(variables["u"])}, {trainer.batch_size}, {trainer.learning_rate!r})) return done;
+    if (!trainer.end_step({arguments})) return done;
     struct Activation {{{neurons.activation.cpp}}};
     {cpp_data(log_likelihoods)}[trainer.presentation] = glmbrian::{gradient};
     {body}

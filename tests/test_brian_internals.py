@@ -2,7 +2,17 @@
 
 import numpy as np
 import pytest
-from brian2 import Clock, Network, NetworkOperation, NeuronGroup, get_device, ms, prefs, set_device
+from brian2 import (
+    Clock,
+    Network,
+    NetworkOperation,
+    NeuronGroup,
+    Synapses,
+    get_device,
+    ms,
+    prefs,
+    set_device,
+)
 from brian2.devices.cpp_standalone.device import CPPStandaloneDevice
 
 from glmbrian import brian_internals
@@ -19,6 +29,25 @@ def test_spike_array_ends_with_the_number_of_spikes():
     (spikes,) = seen
     np.testing.assert_array_equal(spikes[: spikes[-1]], [1, 3])
     assert spikes[-1] == 2 and len(spikes) == 5
+
+
+def test_what_arrives_after_a_delay():
+    prefs.codegen.target = "numpy"
+    group = NeuronGroup(3, "v : 1", threshold="i == t_in_timesteps", reset="", dt=1 * ms)
+    synapses = Synapses(group, group, on_pre="v_post += 1")
+    synapses.connect(j="i")
+    synapses.delay = [0, 2, 0.6] * ms
+    seen = []
+    order = synapses.pre.order - 1
+    look = NetworkOperation(
+        lambda: seen.append(list(brian_internals.delayed_arrivals(synapses.pre))),
+        when=synapses.pre.when,
+        order=order,
+        dt=1 * ms,
+    )
+    Network(group, synapses, look).run(5 * ms)
+    assert seen == [[], [], [], [1, 2], []]
+    np.testing.assert_array_equal(brian_internals.delay_steps(synapses.pre), [0, 2, 1])
 
 
 def test_private_device_leaves_the_users_alone():

@@ -129,7 +129,8 @@ class Case:
             counts = [count[steps] for count in arrived]
             own = self.targets[p][:, np.newaxis, :] * np.eye(3)[np.newaxis]
             u = np.tile(bias, (N_STEPS, 1))
-            everything = [*zip(counts, weights, bases), (own, np.eye(3)[:, :, None] * feedback, self.feedback_basis.matrix)]
+            own_weights = np.eye(3)[:, :, np.newaxis] * feedback
+            everything = [*zip(counts, weights, bases), (own, own_weights, self.feedback_basis.matrix)]
             for count, w, basis in everything:
                 first = 1 if w.shape[1] == 2 else 0
                 for t in range(N_STEPS):

@@ -1,5 +1,7 @@
-// Gradients of one presentation of T steps in the potentials of N neurons:
+// Gradients of one presentation of some steps in the potentials of some neurons:
 // glmbrian/learning.py.  `Activation` is that of glmbrian.Activation.cpp.
+// The names of template parameters are long, since the C code that Brian2GeNN includes has
+// macros of single letters.
 #pragma once
 
 #include <algorithm>
@@ -18,13 +20,13 @@ inline double log_mixture(double log_g, double log_rest, double log_w, double lo
 
 // Eqs. first_spk_method_2 to first_spk_method_q; returns the log-likelihood.  Goes
 // backwards over the steps, so that nothing cancels: see glmbrian/learning.py.
-template <class Activation, int T, int N>
-double first_to_spike_gradient(const double (&u)[T][N], int label, double (&grad)[T][N])
+template <class Activation, int STEPS, int NEURONS>
+double first_to_spike_gradient(const double (&u)[STEPS][NEURONS], int label, double (&grad)[STEPS][NEURONS])
 {
-    double stop[T], go_on[T], loss[T];
+    double stop[STEPS], go_on[STEPS], loss[STEPS];
     // of the right neuron being first if nobody spiked before step t: log w_t, 1 - w_t
     double log_win = -INFINITY, loss_now = 1.0;
-    for (int t = T - 1; t >= 0; t--) {
+    for (int t = STEPS - 1; t >= 0; t--) {
         const double log_g = Activation::log_spike(u[t][label]);
         const double log_rest = Activation::log_silence(u[t][label]);
         const double log_s = log_mixture(log_g, log_rest, log_win, loss_now);
@@ -33,7 +35,7 @@ double first_to_spike_gradient(const double (&u)[T][N], int label, double (&grad
         stop[t] = log_g - log_s;
         go_on[t] = log_rest + log_win - log_s;
         log_win = log_s;
-        for (int i = 0; i < N; i++) {
+        for (int i = 0; i < NEURONS; i++) {
             if (i == label) continue;
             // Next to each other, since they share the costly part of their work.
             log_win += Activation::log_silence(u[t][i]);
@@ -42,9 +44,9 @@ double first_to_spike_gradient(const double (&u)[T][N], int label, double (&grad
         loss_now = -std::expm1(log_win);
     }
     double log_h = 0.0;
-    for (int t = 0; t < T; t++) {
+    for (int t = 0; t < STEPS; t++) {
         const double h = std::exp(log_h);
-        for (int i = 0; i < N; i++) grad[t][i] *= h;
+        for (int i = 0; i < NEURONS; i++) grad[t][i] *= h;
         grad[t][label] *= std::exp(stop[t]) * loss[t];
         log_h += go_on[t];
     }
@@ -52,26 +54,28 @@ double first_to_spike_gradient(const double (&u)[T][N], int label, double (&grad
 }
 
 // Eqs. LL_conv and err to rho_def; `desired(t, i)` is the desired train.
-template <class Activation, class Desired, int T, int N>
-double rate_gradient(const double (&u)[T][N], Desired desired, double (&grad)[T][N])
+template <class Activation, class Desired, int STEPS, int NEURONS>
+double rate_gradient(const double (&u)[STEPS][NEURONS], Desired desired, double (&grad)[STEPS][NEURONS])
 {
     double log_likelihood = 0.0;
-    for (int t = 0; t < T; t++)
-        for (int i = 0; i < N; i++) {
+    for (int t = 0; t < STEPS; t++)
+        for (int i = 0; i < NEURONS; i++) {
             const bool spike = desired(t, i);
             log_likelihood += spike ? Activation::log_spike(u[t][i]) : Activation::log_silence(u[t][i]);
-            grad[t][i] = spike ? Activation::log_spike_slope(u[t][i]) : Activation::log_silence_slope(u[t][i]);
+            grad[t][i] =
+                spike ? Activation::log_spike_slope(u[t][i]) : Activation::log_silence_slope(u[t][i]);
         }
     return log_likelihood;
 }
 
 // The gradient with respect to the channels of step t: the error of later steps,
 // weighted by the basis.
-template <int T, int N, int K, int W>
-void correlate(const double (&grad)[T][N], const double (&basis)[W][K], int t, double scale, double* row)
+template <int STEPS, int NEURONS, int K, int W>
+void correlate(const double (&grad)[STEPS][NEURONS], const double (&basis)[W][K], int t, double scale,
+               double* row)
 {
-    const int n_lags = std::min(W, T - 1 - t);
-    for (int i = 0; i < N; i++) {
+    const int n_lags = std::min(W, STEPS - 1 - t);
+    for (int i = 0; i < NEURONS; i++) {
         double sum[K] = {0.0};
         for (int lag = 1; lag <= n_lags; lag++)
             for (int k = 0; k < K; k++) sum[k] += grad[t + lag][i] * basis[lag - 1][k];

@@ -14,12 +14,12 @@
 
 namespace glmbrian {
 
-// Training in presentations of T steps of N neurons.  A *set* is the weights of one
+// Training of some neurons in presentations of some steps.  A *set* is the weights of one
 // GLMSynapses, or the feedback weights, which are as synapses of each neuron with itself.
-template <int T, int N>
+template <int STEPS, int NEURONS>
 class Trainer {
 public:
-    double u[T][N], grad[T][N];  // potentials of this presentation, and their errors
+    double u[STEPS][NEURONS], grad[STEPS][NEURONS];  // potentials of this presentation, and their errors
     int64_t presentation = 0;
     int step = -1;  // of the presentation; below 0 between presentations and after the last
 
@@ -36,7 +36,7 @@ public:
     // A spike that arrives in the last step moves nothing in this presentation.
     void record(size_t set, int synapse)
     {
-        if (step < 0 || step == T - 1) return;
+        if (step < 0 || step == STEPS - 1) return;
         if (sets_.size() <= set) sets_.resize(set + 1);
         sets_[set].arrivals.push_back({step, synapse});
     }
@@ -46,8 +46,8 @@ public:
     bool end_step(const Real* potential, int batch_size, double learning_rate)
     {
         if (step < 0) return false;
-        std::copy_n(potential, N, u[step]);
-        if (step < T - 1) return false;
+        std::copy_n(potential, NEURONS, u[step]);
+        if (step < STEPS - 1) return false;
         in_batch_++;
         at_once_ = batch_size == 1;
         applies_ = in_batch_ == batch_size || presentation + 1 == n_presentations_;
@@ -59,14 +59,16 @@ public:
     template <int K, int W>
     void correlate_all(const double (&basis)[W][K], std::vector<double>& change) const
     {
-        change.resize((size_t)T * N * K);
-        for (int t = 0; t < T - 1; t++) correlate(grad, basis, t, 1.0, &change[(size_t)t * N * K]);
+        const size_t row = (size_t)NEURONS * K;
+        change.resize(STEPS * row);
+        for (int t = 0; t < STEPS - 1; t++) correlate(grad, basis, t, 1.0, &change[t * row]);
     }
 
     // `targets` holds the postsynaptic neuron of each of the `n` synapses, and is null for
     // the feedback weights.
     template <int K, class Real>
-    void learn(size_t set, const std::vector<double>& change, size_t n, const int32_t* targets, Real* const (&weights)[K])
+    void learn(size_t set, const std::vector<double>& change, size_t n, const int32_t* targets,
+               Real* const (&weights)[K])
     {
         if (sets_.size() <= set) sets_.resize(set + 1);
         auto& arrivals = sets_[set].arrivals;
@@ -74,7 +76,7 @@ public:
         if (!at_once_) gradient.resize(n * K);
         for (const Arrival& arrival : arrivals) {
             const size_t s = arrival.synapse, target = targets ? targets[s] : s;
-            const double* row = &change[((size_t)arrival.step * N + target) * K];
+            const double* row = &change[((size_t)arrival.step * NEURONS + target) * K];
             for (int k = 0; k < K; k++) {
                 if (at_once_)
                     weights[k][s] += rate_ * row[k];
@@ -92,11 +94,11 @@ public:
     template <class Real>
     void learn_bias(Real* bias)
     {
-        for (int t = 0; t < T; t++)
-            for (int i = 0; i < N; i++) bias_gradient_[i] += grad[t][i];
+        for (int t = 0; t < STEPS; t++)
+            for (int i = 0; i < NEURONS; i++) bias_gradient_[i] += grad[t][i];
         if (!applies_) return;
-        for (int i = 0; i < N; i++) bias[i] += rate_ * bias_gradient_[i];
-        std::fill_n(bias_gradient_, N, 0.0);
+        for (int i = 0; i < NEURONS; i++) bias[i] += rate_ * bias_gradient_[i];
+        std::fill_n(bias_gradient_, NEURONS, 0.0);
     }
 
     // Returns whether this was the last presentation.
@@ -114,7 +116,7 @@ private:
         std::vector<double> gradient;  // of the batch
     };
     std::vector<Set> sets_;
-    double bias_gradient_[N] = {0.0};
+    double bias_gradient_[NEURONS] = {0.0};
     int64_t n_presentations_ = 0;
     int in_batch_ = 0;
     bool is_over_ = false, at_once_ = false, applies_ = false;
@@ -122,10 +124,10 @@ private:
 };
 
 // The state of the glm.Trainer of that name, which several generated files share.
-template <int T, int N>
-Trainer<T, N>& trainer(const std::string& name)
+template <int STEPS, int NEURONS>
+Trainer<STEPS, NEURONS>& trainer(const std::string& name)
 {
-    static std::map<std::string, Trainer<T, N>> all;
+    static std::map<std::string, Trainer<STEPS, NEURONS>> all;
     return all[name];
 }
 
