@@ -117,13 +117,14 @@ class GLMSynapses(Synapses):
     @w.setter
     def w(self, value):
         shape = (len(self.source), len(self.target), len(self._weights))
+        value = finite_array(value, "w")
         try:
             value = np.broadcast_to(value, shape)
         except ValueError:
             raise ValueError(
                 f"w must have the shape {shape} or broadcast to it, got {np.shape(value)}"
             ) from None
-        self._written = finite_array(value, "w")[self._pre, self._post]
+        self._written = value[self._pre, self._post]
         if self._pre.size:
             for (holder, name), column in zip(self._weights, self._written.T):
                 setattr(holder, name, column)
