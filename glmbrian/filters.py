@@ -111,8 +111,9 @@ def _ring_function(matrix, name):
         def filtered(i, step, *values):
             position = int(step) % window
             arrived = np.array(np.broadcast_arrays(*values, i)[:-1], dtype=float)
+            reached = np.flatnonzero(arrived.any(axis=0))
             order = (position + np.arange(window)) % window
-            ring[:, order] += arrived.T @ matrix.T
+            ring[reached[:, np.newaxis], order] += arrived[:, reached].T @ matrix.T
             potential = ring[:, position].copy()
             ring[:, position] = 0.0
             return potential
