@@ -14,6 +14,8 @@ class GLMSynapses(Synapses):
 
     A spike of the source adds w to the channels of the target, which filters them
     by the basis A of the kernel.  Stimulus and lateral coupling kernels alike.
+    Where the two have different time steps, a spike counts for the target's step in
+    which it arrives, and delays are in steps of the source.
 
     Parameters
     ----------
@@ -92,9 +94,12 @@ class GLMSynapses(Synapses):
         ).items():
             self.add_attribute(key)
             setattr(self, key, value)
-        if pre.size:
-            for holder in dict.fromkeys(holders):
+        for holder in dict.fromkeys(holders):
+            if pre.size:
                 Synapses.connect(holder, i=pre, j=post)
+            else:
+                # Brian refuses to run synapses that nobody has connected.
+                holder.active = False
 
     def connect(self, *args, **kwds):
         raise NotImplementedError(
