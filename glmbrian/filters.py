@@ -7,7 +7,7 @@ are two forms of the same map
 
     u(t) = bias + sum over lags l and channels c of matrix[l - 1, c] * c(t - l)
 
-where c(t) is what arrived in step t:
+where c(t) is what arrived in step t (more than the bias may be added to u):
 
 - `shift_register` writes the map as Brian code over `window - 1` variables.  It
   runs everywhere, GeNN included.
@@ -24,13 +24,16 @@ from brian2 import Function, get_device
 #: generating and compiling the text takes longer than the ring buffer's run.
 LONGEST_SHIFT_REGISTER = 40
 
+#: Variable of the group that counts its steps, for `ring_buffer`.
+STEP_COUNT = "step_count"
+
 
 def pending_names(window):
     """Variables of `shift_register`: ``pending_l`` will reach u in l steps."""
     return [f"pending_{lag}" for lag in range(1, window)]
 
 
-def shift_register(matrix, channels):
+def shift_register(matrix, channels, added=("bias",)):
     """Return a Brian state updater that filters by shifting registers.
 
     Parameters
@@ -38,6 +41,8 @@ def shift_register(matrix, channels):
     matrix : ndarray of float, shape (window, n_channels)
     channels : list of str
         Names of the channel variables.
+    added : sequence of str
+        Names of the variables that are added to u.
     """
     pending = pending_names(matrix.shape[0])
 
@@ -49,7 +54,7 @@ def shift_register(matrix, channels):
         for target, carry, row in zip(targets, carried, matrix):
             terms = [f"{value!r}*{channel}" for value, channel in zip(row.tolist(), channels) if value]
             terms += [carry] if carry else []
-            terms += ["bias"] if target == "u" else []
+            terms += added if target == "u" else []
             lines.append(f"{target} = {' + '.join(terms) or '0'}")
         lines += [f"{channel} = 0" for channel in channels]
         return "\n".join(lines) + "\n"
@@ -57,7 +62,7 @@ def shift_register(matrix, channels):
     return state_updater
 
 
-def ring_buffer(matrix, channels, name):
+def ring_buffer(matrix, channels, name, added=("bias",)):
     """Return a Brian state updater that filters in a ring buffer, and its function.
 
     The buffer is the array variable ``ring`` of the neuron group (see
@@ -70,6 +75,8 @@ def ring_buffer(matrix, channels, name):
         Names of the channel variables.
     name : str
         Name of the Brian function, unique to the group.
+    added : sequence of str
+        Names of the variables that are added to u.
 
     Returns
     -------
@@ -79,7 +86,8 @@ def ring_buffer(matrix, channels, name):
     """
 
     def state_updater(equations, variables=None, method_options=None):
-        lines = [f"u = bias + {name}(i, t_in_timesteps, {', '.join(channels)})"]
+        arrived = f"{name}(i, {STEP_COUNT}, {', '.join(channels)})"
+        lines = [f"u = {' + '.join([*added, arrived])}"]
         lines += [f"{channel} = 0" for channel in channels]
         return "\n".join(lines) + "\n"
 
@@ -103,8 +111,9 @@ def _ring_function(matrix, name):
         def filtered(i, step, *values):
             position = int(step) % window
             arrived = np.array(np.broadcast_arrays(*values, i)[:-1], dtype=float)
+            reached = np.flatnonzero(arrived.any(axis=0))
             order = (position + np.arange(window)) % window
-            ring[:, order] += arrived.T @ matrix.T
+            ring[reached[:, np.newaxis], order] += arrived[:, reached].T @ matrix.T
             potential = ring[:, position].copy()
             ring[:, position] = 0.0
             return potential

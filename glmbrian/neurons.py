@@ -1,24 +1,30 @@
 """GLM neurons: stochastic spiking neurons in discrete time, as a Brian 2 group."""
 
+import html
 import re
+from collections.abc import Mapping
 
 import numpy as np
-from brian2 import NeuronGroup
+from brian2 import DEFAULT_FUNCTIONS, NeuronGroup, TimedArray, get_unit, have_same_dimensions
+from brian2.utils.stringtools import get_identifiers, word_substitute
 
 from .activations import get_activation
 from .bases import Basis, as_basis
 from .brian_internals import add_index_alias, on_genn, shared_flag, step_and_index
 from .filters import (
     LONGEST_SHIFT_REGISTER,
+    STEP_COUNT,
     add_ring,
     pending_names,
     ring_buffer,
     shift_register,
 )
-from .randomness import derive_keys, glm_step, glm_uniform, split_key
+from .randomness import derive_keys, glm_uniform, split_key
 from .validation import finite_array, integer
 
 _OUTPUT_DRAWS = 1
+
+_INDEX_ALIAS = "neuron_index"
 
 #: Words that a kernel must not be called, since its channels are named after it.
 _RESERVED = ("feedback", "pending", "bias", "key", "clamp", "presentation", "w")
@@ -30,11 +36,13 @@ class GLMNeurons(NeuronGroup):
     At each step t a neuron spikes with probability g(u(t)), where
 
         u(t) = sum_j alpha_j . x_j(t - window .. t - 1)
-               + beta . y(t - window_fb .. t - 1) + bias
+               + beta . y(t - window_fb .. t - 1) + bias + drive(t)
 
     (eq. membrane_potential_GLM): the spikes x of its inputs weighted by synaptic
     kernels alpha = A w (see `GLMSynapses`), and its own spikes y weighted by the
     feedback kernel beta = B v.  A spike in step t first moves u in step t + 1.
+    What drives the neurons besides spikes, such as a continuous stimulus or an
+    injected current, moves u at once.
 
     Parameters
     ----------
@@ -51,6 +59,13 @@ class GLMNeurons(NeuronGroup):
         Fixes the spikes drawn, on every device and target alike.  ``None`` takes
         a state from NumPy's global generator, which `brian2.seed` sets on the
         runtime device.
+    drive : str or TimedArray, optional
+        What is added to u, without unit: an expression in ``t``, ``i`` and names
+        that Brian finds in `namespace` or around the run, such as
+        ``"gain * stimulus(t, i)"`` or ``"0.5 * randn()"``; or a TimedArray, of one
+        dimension for all neurons alike or of the shape (n_steps, n).
+    namespace : dict, optional
+        Names for `drive`, in place of those around the run.
     dt, clock, order, name
         As for `brian2.NeuronGroup`; one step of the model is one `dt`.
 
@@ -65,6 +80,8 @@ class GLMNeurons(NeuronGroup):
         0: the neuron is free; 1: it spikes in every step; -1: it is silent.
     firing_probability : array of float, shape (n,)
         g(u).
+    drive : array of float, shape (n,)
+        What is added to u in this step.  Read only; without `drive` there is none.
     kernels : dict of str to Basis
     feedback : Basis or None
     activation : Activation
@@ -73,16 +90,28 @@ class GLMNeurons(NeuronGroup):
     ------
     TypeError, ValueError
         If an argument is of the wrong type or out of range.
+    NotImplementedError
+        If `drive` is a TimedArray on the GeNN device.
+    DimensionMismatchError
+        When a run begins, if the expression `drive` has a unit.
 
     Examples
     --------
     >>> import glmbrian as glm
-    >>> from brian2 import Network, ms
+    >>> from brian2 import Network, StateMonitor, ms
     >>> neurons = glm.GLMNeurons(2, glm.RaisedCosineBasis(2, 4), dt=1 * ms)
     >>> neurons.bias = [-2.0, 0.5]
     >>> Network(neurons).run(5 * ms)
     >>> neurons.u[:]
     array([-2. ,  0.5])
+
+    A step of current at 3 ms:
+
+    >>> driven = glm.GLMNeurons(1, glm.IndicatorBasis(1), drive="2 * int(t >= 3*ms)", dt=1 * ms)
+    >>> monitor = StateMonitor(driven, "u", record=True, when="end")
+    >>> Network(driven, monitor).run(5 * ms)
+    >>> monitor.u[0]
+    array([0., 0., 0., 2., 2.])
     """
 
     def __init__(
@@ -92,6 +121,8 @@ class GLMNeurons(NeuronGroup):
         feedback=None,
         activation="sigmoid",
         random_state=None,
+        drive=None,
+        namespace=None,
         dt=None,
         clock=None,
         order=0,
@@ -112,16 +143,31 @@ class GLMNeurons(NeuronGroup):
         matrix = stacked([basis.matrix for basis in filtered.values()])
         window = matrix.shape[0]
 
-        namespace = {"glm_step": glm_step, "glm_uniform": glm_uniform, **activation.namespace}
+        if not isinstance(namespace, (Mapping, type(None))):
+            raise TypeError(f"namespace must be a dict of names to values, got {namespace!r}")
+        added, drive_equation, drive_namespace = ["bias"], "", {}
+        if drive is not None:
+            added, (drive_equation, drive_namespace) = ["bias", "drive"], _drive(drive, n)
+        namespace = {
+            **(namespace or {}),
+            "glm_uniform": glm_uniform,
+            **activation.namespace,
+            **drive_namespace,
+        }
         # GeNN's kernels hold variables of single neurons only.
         use_ring = window > LONGEST_SHIFT_REGISTER and not on_genn()
-        step, index = step_and_index("neuron_index")
+        _, index = step_and_index(_INDEX_ALIAS)
         shared = shared_flag()
         if use_ring:
-            method, namespace["glm_ring"] = ring_buffer(matrix, channels, "glm_ring")
+            filtering, namespace["glm_ring"] = ring_buffer(matrix, channels, "glm_ring", added)
             pending = []
         else:
-            method, pending = shift_register(matrix, channels), pending_names(window)
+            filtering, pending = shift_register(matrix, channels, added), pending_names(window)
+
+        # The group counts its own steps: the number that Brian gives to a time step
+        # jumps where dt changes between two runs.
+        def state_updater(equations, variables=None, method_options=None):
+            return f"{STEP_COUNT} = {STEP_COUNT} + 1\n" + filtering(equations)
 
         feedback_weights = [] if feedback is None else feedback_weight_names(feedback)
         parameters = ["bias"] + channels + pending + feedback_weights
@@ -129,6 +175,7 @@ class GLMNeurons(NeuronGroup):
         # equation.  This one is formal: the updater replaces it by the exact map.
         equations = "du/dt = -u / dt : 1\n"
         equations += "".join(f"{parameter} : 1\n" for parameter in parameters)
+        equations += drive_equation
         equations += f"""
             firing_probability = {activation.expression} : 1
             clamp : integer
@@ -136,13 +183,14 @@ class GLMNeurons(NeuronGroup):
             key_high : integer {shared}
             presentation : integer {shared}
             first_step : integer {shared}
+            {STEP_COUNT} : integer {shared}
         """
         super().__init__(
             n,
             equations,
-            method=method,
+            method=state_updater,
             threshold="clamp > 0 or (clamp == 0 and glm_uniform(key_low, key_high, "
-            f"presentation, {step} - first_step, {index}) < firing_probability)",
+            f"presentation, {STEP_COUNT} - 1 - first_step, {index}) < firing_probability)",
             reset="\n".join(
                 f"{channel} += {weight}"
                 for channel, weight in zip(
@@ -150,12 +198,13 @@ class GLMNeurons(NeuronGroup):
                 )
             ),
             namespace=namespace,
+            dtype={STEP_COUNT: np.int64},
             dt=dt,
             clock=clock,
             order=order,
             name=name,
         )
-        add_index_alias(self, "neuron_index")
+        add_index_alias(self, _INDEX_ALIAS)
         # Attributes that are no state variables: Brian would take a later
         # assignment for a misspelt one.
         for key, value in dict(
@@ -201,6 +250,30 @@ class GLMNeurons(NeuronGroup):
                 "GLMNeurons(..., feedback=basis)"
             )
 
+    def get_states(self, *args, level=0, **kwds):
+        """As `brian2.NeuronGroup.get_states`, with all that has arrived."""
+        states = super().get_states(*args, level=level + 1, **kwds)
+        if isinstance(states, dict) and "ring" in states:
+            # Brian takes it for one number, and reads the first.
+            states["ring"] = self.variables["ring"].get_value().copy()
+        return states
+
+    def set_states(self, values, *args, level=0, **kwds):
+        """As `brian2.NeuronGroup.set_states`, for what `get_states` returned."""
+        if isinstance(values, dict) and "ring" in values:
+            values = dict(values)
+            self.variables["ring"].set_value(values.pop("ring"))
+        super().set_states(values, *args, level=level + 1, **kwds)
+
+    def _repr_html_(self):
+        # Brian would show an equation that only stands for the filter.
+        kernels = {**self.kernels, **({"feedback": self.feedback} if self.feedback else {})}
+        listed = ", ".join(f"{name} {basis!r}" for name, basis in kernels.items())
+        return html.escape(
+            f"{type(self).__name__} {self.name!r} with {len(self)} neurons, "
+            f"{self.activation.name} of u, and kernels: {listed}"
+        )
+
     def clear(self):
         """Forget all spikes that have arrived: every filter starts anew."""
         for name in self.filter_state:
@@ -215,6 +288,37 @@ def channel_names(kernel, basis):
 
 def feedback_weight_names(feedback):
     return [f"feedback_weight_{k}" for k in range(feedback.n_basis)]
+
+
+def _drive(drive, n):
+    """Return the equation of a drive, and the namespace that it needs."""
+    _, index = step_and_index(_INDEX_ALIAS)
+    if isinstance(drive, TimedArray):
+        if on_genn():
+            raise NotImplementedError(
+                "drive: there are no TimedArrays on GeNN; use an expression in t and i, or "
+                "another device"
+            )
+        if not have_same_dimensions(drive.dim, 1):
+            raise TypeError(f"drive must be without unit, got a TimedArray in {get_unit(drive.dim)}")
+        if drive.values.ndim == 2 and drive.values.shape[1] != n:
+            raise ValueError(
+                f"drive must have the shape (n_steps,) or (n_steps, {n}), got {drive.values.shape}"
+            )
+        arguments = "t" if drive.values.ndim == 1 else f"t, {index}"
+        return f"drive = glm_drive({arguments}) : 1\n", {"glm_drive": drive}
+    if not isinstance(drive, str):
+        raise TypeError(
+            "drive must be an expression in t and i such as 'stimulus(t, i)', or a TimedArray, "
+            f"got {drive!r}"
+        )
+    names = get_identifiers(drive)
+    if "drive" in names:
+        raise ValueError(f"drive must not use the name 'drive' itself, got {drive!r}")
+    # Random numbers are drawn once a step, however often the drive is read.
+    random = any(name in names and not f.stateless for name, f in DEFAULT_FUNCTIONS.items())
+    flag = "(constant over dt)" if random else ""
+    return f"drive = {word_substitute(drive, {'i': index})} : 1 {flag}\n", {}
 
 
 def _named_kernels(kernels):

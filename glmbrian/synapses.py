@@ -14,6 +14,8 @@ class GLMSynapses(Synapses):
 
     A spike of the source adds w to the channels of the target, which filters them
     by the basis A of the kernel.  Stimulus and lateral coupling kernels alike.
+    Where the two have different time steps, a spike counts for the target's step in
+    which it arrives, and delays are in steps of the source.
 
     Parameters
     ----------
@@ -92,9 +94,12 @@ class GLMSynapses(Synapses):
         ).items():
             self.add_attribute(key)
             setattr(self, key, value)
-        if pre.size:
-            for holder in dict.fromkeys(holders):
+        for holder in dict.fromkeys(holders):
+            if pre.size:
                 Synapses.connect(holder, i=pre, j=post)
+            else:
+                # Brian refuses to run synapses that nobody has connected.
+                holder.active = False
 
     def connect(self, *args, **kwds):
         raise NotImplementedError(
@@ -117,13 +122,14 @@ class GLMSynapses(Synapses):
     @w.setter
     def w(self, value):
         shape = (len(self.source), len(self.target), len(self._weights))
+        value = finite_array(value, "w")
         try:
             value = np.broadcast_to(value, shape)
         except ValueError:
             raise ValueError(
                 f"w must have the shape {shape} or broadcast to it, got {np.shape(value)}"
             ) from None
-        self._written = finite_array(value, "w")[self._pre, self._post]
+        self._written = value[self._pre, self._post]
         if self._pre.size:
             for (holder, name), column in zip(self._weights, self._written.T):
                 setattr(holder, name, column)
