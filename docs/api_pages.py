@@ -20,6 +20,9 @@ TOPICS = {
     "glmbrian.stopping": "Inputs, and the end of a run",
     "glmbrian.bases": "Bases of kernels",
     "glmbrian.activations": "Activation functions",
+    "glmbrian.training": "Training in networks of your own",
+    "glmbrian.population": "Populations, and fits to recordings",
+    "glmbrian.fitting": "Populations, and fits to recordings",
     "glmbrian.estimator": "Classifier",
     "glmbrian.ensemble": "Classifier",
 }
@@ -82,13 +85,11 @@ def _is_own(value):
 def topics():
     """Return the full names of all public objects, in lists, by title."""
     found = {title: [] for title in TOPICS.values()}
-    later = {_CONSTANTS: []}
-    for module in public_modules().values():
-        later[f"{module.__name__}: {_summary(module)}"] = []
+    later = {_CONSTANTS: [], **{name: [] for name in public_modules()}}
     for full_name, value in public_objects().items():
         home = full_name.rpartition(".")[0]
         if home != "glmbrian":
-            title = f"{home}: {_summary(import_module(home))}"
+            title = home
         elif not callable(value):
             title = _CONSTANTS
         else:
@@ -113,9 +114,8 @@ def write(folder):
             for name in names:
                 lines += _constant(name)
             continue
-        for module, description in public_modules().items():
-            if title.startswith(module):
-                lines += [*_rest_of_docstring(description), ""]
+        if title in public_modules():
+            lines += [*inspect.getdoc(public_modules()[title]).splitlines(), ""]
         lines += [".. autosummary::", "   :toctree:", ""]
         lines += [f"   {name}" for name in names]
         lines += [""]
@@ -129,10 +129,6 @@ def write(folder):
 
 def _summary(module):
     return inspect.getdoc(module).partition("\n")[0].rstrip(".")
-
-
-def _rest_of_docstring(module):
-    return inspect.getdoc(module).splitlines()[1:]
 
 
 def _constant(full_name):

@@ -5,6 +5,7 @@ from the package's public names, and `notebook_pages` the gallery from the noteb
 Nothing is fetched from the network, and no notebook is run.
 """
 
+import inspect
 import os
 import sys
 from pathlib import Path
@@ -22,6 +23,8 @@ os.environ["MPLBACKEND"] = "Agg"
 import api_pages  # noqa: E402
 import notebook_pages  # noqa: E402
 from brian2 import prefs  # noqa: E402
+from sphinx import addnodes  # noqa: E402
+from sphinx.util.inspect import stringify_signature  # noqa: E402
 
 # Figures simulate for a moment: not worth compiling.
 prefs.codegen.target = "numpy"
@@ -65,6 +68,8 @@ plot_rcparams = {"figure.constrained_layout.use": True, "figure.dpi": 100}
 plot_apply_rcparams = True
 
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["glmbrian.css"]
 html_title = f"glmbrian {release}"
 html_copy_source = False
 html_show_sourcelink = False
@@ -79,5 +84,23 @@ def _write_pages(app, config):
     notebook_pages.write(ROOT / "notebooks", DOCS / "gallery")
 
 
+def _signature_of_init(app, what, name, obj, options, signature, returned):
+    """Show the parameters of Brian's classes, whose metaclass hides them."""
+    if what == "class" and signature == "(*args, **kw)":
+        parameters = list(inspect.signature(obj.__init__).parameters.values())[1:]
+        return stringify_signature(inspect.Signature(parameters)), returned
+    return None
+
+
+def _unlink_words_of_types(app, doctree):
+    """Unlink the words of a type such as "shape (n,)", which attributes are called like."""
+    for reference in list(doctree.findall(addnodes.pending_xref)):
+        target = reference.get("reftarget", "")
+        if reference.get("reftype") == "class" and target.islower() and "." not in target:
+            reference.replace_self(reference.children)
+
+
 def setup(app):
     app.connect("config-inited", _write_pages)
+    app.connect("autodoc-process-signature", _signature_of_init)
+    app.connect("doctree-read", _unlink_words_of_types)

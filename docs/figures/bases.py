@@ -19,3 +19,4 @@ for ax, (title, basis) in zip(axes.flat, bases.items()):
         ax.plot(lags, function, color=str(0.75 * k / basis.n_basis), **style)
     ax.set_title(title, fontsize="small")
     ax.set_xlabel("lag [steps]")
+    ax.xaxis.get_major_locator().set_params(integer=True)
