@@ -42,20 +42,25 @@ def public_names(module):
     ]
 
 
-def public_modules():
-    """Return the modules that are themselves public, by their full names."""
-    values = (getattr(glmbrian, name) for name in glmbrian.__all__)
-    return {value.__name__: value for value in values if isinstance(value, ModuleType)}
+def public_modules(package=glmbrian):
+    """Return the public modules of a package, and theirs, by their full names."""
+    found = {}
+    for name in getattr(package, "__all__", ()):
+        value = getattr(package, name)
+        if isinstance(value, ModuleType):
+            found.update({value.__name__: value, **public_modules(value)})
+    return found
 
 
 def public_objects():
-    """Return all public values but modules, by their full names."""
-    found = {}
+    """Return all public values but modules, by their full (if several: shortest) names."""
+    found, seen = {}, set()
     for module in (glmbrian, *public_modules().values()):
         for name in public_names(module):
             value = getattr(module, name)
-            if not isinstance(value, ModuleType):
+            if not isinstance(value, ModuleType) and id(value) not in seen:
                 found[f"{module.__name__}.{name}"] = value
+                seen.add(id(value))
     return found
 
 
