@@ -17,14 +17,14 @@ h = np.cumsum(p[::-1])[::-1] / p.sum()
 
 fig, (left, middle, last) = plt.subplots(1, 3, figsize=(9, 2.8))
 for ax, columns, title in ((left, u, "potential $u_{i,t}$"), (last, grad_u, r"$\partial L / \partial u_{i,t}$")):
-    ax.plot(steps, columns[:, 0], "o-", color="black", label="right neuron")
+    ax.plot(steps, columns[:, 0], "o-", color="black", label="right neuron $c$")
     ax.plot(steps, columns[:, 1], "s--", color="0.5", label="wrong neuron")
     ax.set_title(title)
 middle.bar(steps, p, color="0.6", label="$p_t$")
 middle.plot(steps, h, "o-", color="black", label="$h_t$")
 middle.set_title(f"$L = \\log \\sum_t p_t = {value:.2f}$")
 middle.legend(frameon=False)
-left.legend(frameon=False, fontsize="small")
+last.legend(frameon=False, fontsize="small")
 last.axhline(0, color="0.8", zorder=0)
 for ax in (left, middle, last):
     ax.set_xlabel("step $t$")
