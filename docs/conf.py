@@ -1,8 +1,8 @@
 """Sphinx configuration: ``sphinx-build -W --keep-going -b html docs OUTPUT``.
 
 Pages are Markdown.  Before Sphinx reads them, `api_pages` writes the reference
-from the package's public names, and `notebook_pages` the gallery from the notebooks.
-Nothing is fetched from the network, and no notebook is run.
+from the package's public names, and `gallery_pages` the gallery from notebooks and
+example scripts.  Nothing is fetched from the network, and none of these is run.
 """
 
 import inspect
@@ -21,7 +21,7 @@ except ModuleNotFoundError:  # not installed: the checkout's
 os.environ["MPLBACKEND"] = "Agg"
 
 import api_pages  # noqa: E402
-import notebook_pages  # noqa: E402
+import gallery_pages  # noqa: E402
 from brian2 import prefs  # noqa: E402
 from sphinx import addnodes  # noqa: E402
 from sphinx.util.inspect import stringify_signature  # noqa: E402
@@ -81,7 +81,7 @@ html_theme_options = {
 
 def _write_pages(app, config):
     api_pages.write(DOCS / "api")
-    notebook_pages.write(ROOT / "notebooks", DOCS / "gallery")
+    gallery_pages.write(ROOT / "notebooks", DOCS / "examples", DOCS / "gallery")
 
 
 def _signature_of_init(app, what, name, obj, options, signature, returned):

@@ -6,11 +6,11 @@ from brian2 import Network, SpikeGeneratorGroup, SpikeMonitor, StateMonitor, ms
 
 import glmbrian as glm
 
-dt = 1 * ms
+step = 1 * ms
 arrivals = np.array([10, 14, 18, 50, 52, 54, 56, 58, 60])
-stimulus = SpikeGeneratorGroup(1, np.zeros(len(arrivals), dtype=int), arrivals * ms, dt=dt)
+stimulus = SpikeGeneratorGroup(1, np.zeros(len(arrivals), dtype=int), arrivals * ms, dt=step)
 basis = glm.RaisedCosineBasis(5, 30, a=2.2, dt=0.3)
-neuron = glm.GLMNeurons(1, basis, feedback=basis, random_state=8, dt=dt)
+neuron = glm.GLMNeurons(1, basis, feedback=basis, random_state=8, dt=step)
 neuron.bias = -4
 neuron.feedback_weights = [-8, -4, -1, 0, 0]
 synapse = glm.GLMSynapses(stimulus, neuron)
