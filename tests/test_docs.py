@@ -103,6 +103,7 @@ class Block:
         self.not_run = rest if key == "not run" else ""
         self.needs = [need.strip() for need in rest.split(",")] if key == "needs" else []
         assert key in ("", "not run", "needs"), f"{self.name}: {key!r} is no known comment"
+        assert bool(key) == bool(rest), f"{self.name}: the comment must say what, or why"
 
     def missing(self):
         return [
@@ -141,8 +142,10 @@ def test_code_of_pages_runs(page, tmp_path, monkeypatch):
     namespace = {"__name__": "__main__"}
     left_out = []
     for block in blocks_of(page):
-        if block.not_run or block.missing():
-            left_out.append(f"{block.name} ({block.not_run or ', '.join(block.missing())})")
+        if block.not_run:
+            continue
+        if block.missing():
+            left_out.append(f"{block.name} ({', '.join(block.missing())})")
             continue
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
@@ -151,13 +154,12 @@ def test_code_of_pages_runs(page, tmp_path, monkeypatch):
             assert printed.getvalue() == block.output, block.name
     pyplot.close("all")
     if left_out:
-        pytest.skip(f"all but these ran: {'; '.join(left_out)}")
+        pytest.skip(f"all but these ran, for lack of: {'; '.join(left_out)}")
 
 
 # ---------------------------------------------------------------------- site
 
 
-@pytest.mark.long
 def test_site_builds_without_warnings(tmp_path):
     for package in ("sphinx", "myst_parser", "furo"):
         pytest.importorskip(package, reason=f"{package} is not installed (pip install '.[docs]')")
