@@ -42,6 +42,32 @@ class Activation:
     See Also
     --------
     get_activation : the three that come with the package.
+
+    Examples
+    --------
+    The Cauchy distribution function, for neurons that still spike now and then at
+    potentials where the others are silent for ever:
+
+    >>> import numpy as np, glmbrian as glm
+    >>> from brian2 import Network, ms
+    >>> def cauchy(u):
+    ...     return 0.5 + np.arctan(u) / np.pi
+    >>> def density(u):
+    ...     return 1 / (np.pi * (1 + np.square(u)))
+    >>> activation = glm.Activation(
+    ...     name="cauchy",
+    ...     expression="0.5 + arctan(u) / pi",
+    ...     probability=cauchy,
+    ...     log_spike=lambda u: np.log(cauchy(u)),
+    ...     log_silence=lambda u: np.log(cauchy(-u)),
+    ...     log_spike_slope=lambda u: density(u) / cauchy(u),
+    ...     log_silence_slope=lambda u: -density(u) / cauchy(-u),
+    ... )
+    >>> neurons = glm.GLMNeurons(2, glm.IndicatorBasis(3), activation=activation, dt=1 * ms)
+    >>> neurons.bias = [-1, 1]
+    >>> Network(neurons).run(1 * ms)
+    >>> neurons.firing_probability[:]
+    array([0.25, 0.75])
     """
 
     name: str
@@ -225,6 +251,26 @@ def get_activation(activation):
     activation : {"sigmoid", "probit", "cloglog"} or Activation
         g(u) = 1 / (1 + exp(-u)), the normal distribution function, or
         1 - exp(-exp(u)).
+
+    Returns
+    -------
+    Activation
+
+    Raises
+    ------
+    ValueError
+        If there is none of that name.
+
+    Examples
+    --------
+    >>> sigmoid = get_activation("sigmoid")
+    >>> sigmoid.probability([-1.0, 0.0, 1.0]).round(3)
+    array([0.269, 0.5  , 0.731])
+
+    Where g is 1 to the last bit, its logarithms still tell potentials apart:
+
+    >>> float(sigmoid.log_silence(800.0))
+    -800.0
     """
     if isinstance(activation, Activation):
         return activation

@@ -26,6 +26,27 @@ class Basis:
         Number of lags (the paper's tau_y).
     n_basis : int
         Number of functions (the paper's K).
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `matrix` is empty, not finite or not of two dimensions.
+
+    See Also
+    --------
+    RaisedCosineBasis, ExponentialBasis, IndicatorBasis, CustomBasis
+
+    Examples
+    --------
+    One function, an alpha function with its peak two steps after the spike:
+
+    >>> import numpy as np
+    >>> lags = np.arange(1, 9)
+    >>> basis = Basis((lags / 2 * np.exp(1 - lags / 2))[:, np.newaxis])
+    >>> basis
+    <Basis: n_basis=1, window=8>
+    >>> int(basis.matrix.argmax()) + 1
+    2
     """
 
     def __init__(self, matrix):
@@ -40,10 +61,12 @@ class Basis:
 
     @property
     def window(self):
+        """Number of lags."""
         return self.matrix.shape[0]
 
     @property
     def n_basis(self):
+        """Number of functions."""
         return self.matrix.shape[1]
 
     def kernels(self, weights):
@@ -56,6 +79,19 @@ class Basis:
         Returns
         -------
         ndarray of float, shape (..., window)
+
+        Raises
+        ------
+        ValueError
+            If the last axis of `weights` is not of length `n_basis`.
+
+        Examples
+        --------
+        Two kernels, the second twice the first:
+
+        >>> RaisedCosineBasis(n_basis=2, window=3).kernels([[1.0, 0.0], [2.0, 0.0]])
+        array([[1. , 0.5, 0. ],
+               [2. , 1. , 0. ]])
         """
         weights = np.asarray(weights, dtype=float)
         if weights.ndim == 0 or weights.shape[-1] != self.n_basis:

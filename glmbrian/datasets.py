@@ -53,6 +53,15 @@ class MNIST(NamedTuple):
         Test images, laid out as `X_train`.
     y_test : ndarray of int64, shape (n_test * n_classes,)
         The digit that each test image shows.
+
+    Examples
+    --------
+    >>> from glmbrian.datasets import load_mnist
+    >>> digits = load_mnist(classes=(5, 7), n_train=2, n_test=1)
+    >>> digits.y_train, digits.y_test
+    (array([5, 7, 5, 7]), array([5, 7]))
+    >>> digits.X_test.reshape(-1, 28, 28).shape
+    (2, 28, 28)
     """
 
     X_train: np.ndarray

@@ -10,6 +10,17 @@ import numpy as np
 from .activations import get_activation
 from .validation import binary_array, finite_array, integer
 
+__all__ = [
+    "desired_train",
+    "feedback_gradient",
+    "first_to_spike_gradient",
+    "first_to_spike_log_likelihood",
+    "membrane_potential",
+    "rate_gradient",
+    "rate_log_likelihood",
+    "weight_gradient",
+]
+
 
 def membrane_potential(
     spikes, basis, weights, bias, outputs=None, feedback_basis=None, feedback=None
@@ -90,6 +101,25 @@ def first_to_spike_log_likelihood(
     ValueError, TypeError
         If shapes do not match, `label` is out of range, or values are not
         finite, or not 0 and 1.
+
+    Examples
+    --------
+    In two steps, two neurons with a firing probability of 1/2 and no inputs that
+    reach them: neuron 0 is first with probability 1/4 + 1/16.
+
+    >>> import numpy as np
+    >>> value, grad_weights, grad_bias = first_to_spike_log_likelihood(
+    ...     [[1], [0]], 0, basis=[[1.0]], weights=np.zeros((1, 2, 1)), bias=[0.0, 0.0]
+    ... )
+    >>> round(float(np.exp(value)), 12)
+    0.3125
+    >>> grad_bias.round(12)
+    array([ 0.4, -0.6])
+
+    The input of step 1 moves the potentials of step 2:
+
+    >>> grad_weights[0, :, 0].round(12)
+    array([ 0.1, -0.1])
     """
     spikes, basis, weights, bias = _checked_inputs(spikes, basis, weights, bias)
     label = integer(label, "label", 0, bias.size - 1)
@@ -130,6 +160,21 @@ def rate_log_likelihood(
     ------
     ValueError, TypeError
         If shapes do not match, or values are not finite, or not 0 and 1.
+
+    Examples
+    --------
+    One neuron with a firing probability of 1/2 in each of three steps, which shall
+    spike in the last two:
+
+    >>> import numpy as np
+    >>> value, grad_weights, grad_feedback, grad_bias = rate_log_likelihood(
+    ...     [[1], [0], [0]], [[0], [1], [1]], basis=[[1.0]], feedback_basis=[[1.0]],
+    ...     weights=np.zeros((1, 1, 1)), feedback=np.zeros((1, 1)), bias=[0.0],
+    ... )
+    >>> round(float(np.exp(value)), 12)
+    0.125
+    >>> grad_bias, grad_weights.ravel(), grad_feedback.ravel()
+    (array([0.5]), array([0.5]), array([0.5]))
     """
     spikes, basis, weights, bias = _checked_inputs(spikes, basis, weights, bias)
     targets = binary_array(targets, "targets", (spikes.shape[0], bias.size))
@@ -147,9 +192,30 @@ def rate_log_likelihood(
 
 
 def first_to_spike_gradient(u, label, activation):
-    """Return the first-to-spike log-likelihood of `u` and its gradient in `u`.
+    """Return the first-to-spike log-likelihood of given potentials, and its gradient in them.
 
-    `u` has the shape (T, N_Y), and so has the gradient.
+    Parameters
+    ----------
+    u : ndarray of float, shape (T, N_Y)
+        Membrane potentials while all outputs are silent.
+    label : int
+        Index of the right neuron.
+    activation : Activation
+
+    Returns
+    -------
+    log_likelihood : float
+    grad_u : ndarray of float, shape (T, N_Y)
+
+    Examples
+    --------
+    >>> import numpy as np, glmbrian as glm
+    >>> value, grad_u = first_to_spike_gradient(np.zeros((2, 2)), 0, glm.get_activation("sigmoid"))
+    >>> round(float(np.exp(value)), 12)
+    0.3125
+    >>> grad_u.round(12)
+    array([[ 0.3, -0.5],
+           [ 0.1, -0.1]])
     """
     u_right = u[:, label]
     log_spike = activation.log_spike(u_right)
@@ -190,9 +256,27 @@ def _log_mixture(log_g, log_rest, log_w, loss):
 
 
 def rate_gradient(u, targets, activation):
-    """Return the log-likelihood of `targets` given `u`, and its gradient in `u`.
+    """Return the log-likelihood of desired trains given the potentials, and its gradient in them.
 
-    Both arguments have the shape (T, N_Y), and so has the gradient.
+    Parameters
+    ----------
+    u : ndarray of float, shape (T, N_Y)
+        Membrane potentials under the desired trains.
+    targets : ndarray of 0/1, shape (T, N_Y)
+    activation : Activation
+
+    Returns
+    -------
+    log_likelihood : float
+    grad_u : ndarray of float, shape (T, N_Y)
+
+    Examples
+    --------
+    >>> import numpy as np, glmbrian as glm
+    >>> targets = np.array([[0], [1]])
+    >>> value, grad_u = rate_gradient(np.zeros((2, 1)), targets, glm.get_activation("sigmoid"))
+    >>> round(float(np.exp(value)), 12), grad_u.ravel()
+    (0.25, array([-0.5,  0.5]))
     """
     spikes = targets.astype(bool)
     log_likelihood = np.where(spikes, activation.log_spike(u), activation.log_silence(u))
@@ -205,7 +289,27 @@ def rate_gradient(u, targets, activation):
 def desired_train(n_steps, period):
     """Return the desired train of the right neuron in rate training.
 
-    One spike after every ``period - 1`` zeros, as a uint8 array of `n_steps`.
+    One spike after every ``period - 1`` zeros.
+
+    Parameters
+    ----------
+    n_steps : int
+    period : int
+        With a period above `n_steps` there is no spike.
+
+    Returns
+    -------
+    ndarray of uint8, shape (n_steps,)
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is no integer of at least 1.
+
+    Examples
+    --------
+    >>> desired_train(8, 4)
+    array([0, 0, 0, 1, 0, 0, 0, 1], dtype=uint8)
     """
     n_steps = integer(n_steps, "n_steps")
     period = integer(period, "period")
@@ -271,12 +375,56 @@ def correlated(grad_u, basis):
 
 
 def weight_gradient(spikes, grad_u, basis):
-    """Return the gradient in the weights (N_X, N_Y, K) from that in `u` (T, N_Y)."""
+    """Return the gradient in the weights from that in the potentials.
+
+    Parameters
+    ----------
+    spikes : ndarray of 0/1, shape (T, N_X)
+        Input spike trains.
+    grad_u : ndarray of float, shape (T, N_Y)
+        See `first_to_spike_gradient` and `rate_gradient`.
+    basis : ndarray of float, shape (window, K)
+
+    Returns
+    -------
+    ndarray of float, shape (N_X, N_Y, K)
+
+    Examples
+    --------
+    A spike in step 1 moves the potential of step 2, and half as much that of step 3:
+
+    >>> import numpy as np
+    >>> grad_u = np.array([[5.0], [1.0], [-4.0]])
+    >>> weight_gradient(np.array([[1], [0], [0]]), grad_u, np.array([[1.0], [0.5]])).ravel()
+    array([-1.])
+    """
     return np.einsum("tj,kti->jik", spikes, correlated(grad_u, basis), optimize=True)
 
 
 def feedback_gradient(outputs, grad_u, basis):
-    """Return the gradient in the feedback weights (N_Y, K) from that in `u` (T, N_Y)."""
+    """Return the gradient in the feedback weights from that in the potentials.
+
+    Parameters
+    ----------
+    outputs : ndarray of 0/1, shape (T, N_Y)
+        Output spike trains that were fed back.
+    grad_u : ndarray of float, shape (T, N_Y)
+        See `rate_gradient`.
+    basis : ndarray of float, shape (window, K)
+
+    Returns
+    -------
+    ndarray of float, shape (N_Y, K)
+
+    Examples
+    --------
+    Each neuron sees its own spikes alone:
+
+    >>> import numpy as np
+    >>> outputs, grad_u = np.array([[1, 0], [0, 0]]), np.array([[0.0, 0.0], [3.0, 5.0]])
+    >>> feedback_gradient(outputs, grad_u, np.array([[1.0]])).ravel()
+    array([3., 0.])
+    """
     return np.einsum("ti,kti->ik", outputs, correlated(grad_u, basis))
 
 

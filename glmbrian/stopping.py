@@ -26,6 +26,13 @@ class FirstSpikeStop(CodeRunner):
         The neurons to be watched.
     name : str, optional
 
+    Raises
+    ------
+    TypeError
+        If `neurons` do not spike.
+    NotImplementedError
+        On the GeNN device, and in C++ standalone with a Brian before 2.6.
+
     Notes
     -----
     On the C++ standalone device this needs Brian 2.6 or newer: before, a
