@@ -1,5 +1,6 @@
 # make demo         train and test a first-to-spike classifier on real MNIST digits
 # make test         run the tests
+# make docs         build the documentation into docs/_build
 # make genn-env     set up an environment with brian2genn, and the Brian 2 that it needs
 # make test-genn    run the tests there
 # make clean        remove all that these made
@@ -18,9 +19,11 @@ VERSION := $(call version_of,$(PYTHON))
 GENN_VERSION := $(call version_of,$(GENN_PYTHON))
 
 DEMO_ENV := .venv
+DOCS_ENV := .venv-docs-$(VERSION)
 TEST_ENV := .venv-test-$(VERSION)
 GENN_ENV := .venv-genn
-# In a variable, because a comma would end the argument of a call.
+# In variables, because a comma would end the argument of a call.
+TEST_EXTRAS := [docs,interop,test]
 GENN_EXTRAS := [genn,test]
 
 SOURCES := setup.cfg pyproject.toml $(wildcard README.md data/*.* \
@@ -38,14 +41,15 @@ define install
 endef
 
 # The pytest command, unlike `python -m pytest`, does not put this folder on Python's
-# path: the tests are of the package as it is installed.
+# path: the tests are of the package as it is installed. One process a core; the tests
+# of a file stay together, since they share compiled programs.
 # $(call pytest,environment)
 define pytest
 	$(1)/bin/python -m pip --disable-pip-version-check list
-	$(1)/bin/pytest --ignore-glob='*/glmbrian/data/*' $(PYTEST_ARGS) $(TESTS)
+	$(1)/bin/pytest --numprocesses auto --dist loadfile --ignore-glob='*/glmbrian/data/*' $(PYTEST_ARGS) $(TESTS)
 endef
 
-.PHONY: demo test genn-env test-genn clean
+.PHONY: demo test docs genn-env test-genn clean
 
 demo: $(DEMO_ENV)/installed-$(VERSION)
 	$(DEMO_ENV)/bin/glmbrian train --classes 5 7 --n-steps 8 --n-basis 8 --n-epochs 60 \
@@ -53,6 +57,9 @@ demo: $(DEMO_ENV)/installed-$(VERSION)
 
 test: $(TEST_ENV)/installed-$(VERSION)
 	$(call pytest,$(TEST_ENV))
+
+docs: $(DOCS_ENV)/installed-$(VERSION)
+	$(DOCS_ENV)/bin/python -m sphinx -W --keep-going -b html docs docs/_build
 
 genn-env: $(GENN_ENV)/installed-$(GENN_VERSION)
 
@@ -63,12 +70,15 @@ $(DEMO_ENV)/installed-$(VERSION): $(SOURCES)
 	$(call install,$(PYTHON),$(VERSION),$(DEMO_ENV),)
 
 $(TEST_ENV)/installed-$(VERSION): $(SOURCES)
-	$(call install,$(PYTHON),$(VERSION),$(TEST_ENV),[test])
+	$(call install,$(PYTHON),$(VERSION),$(TEST_ENV),$(TEST_EXTRAS))
+
+$(DOCS_ENV)/installed-$(VERSION): $(SOURCES)
+	$(call install,$(PYTHON),$(VERSION),$(DOCS_ENV),[docs])
 
 $(GENN_ENV)/installed-$(GENN_VERSION): $(SOURCES)
 	$(call install,$(GENN_PYTHON),$(GENN_VERSION),$(GENN_ENV),$(GENN_EXTRAS))
 
 clean:
-	rm -rf .venv .venv-test-* .venv-genn output build dist glmbrian.egg-info \
+	rm -rf .venv .venv-test-* .venv-docs-* .venv-genn docs/_build output build dist glmbrian.egg-info \
 		.pytest_cache .hypothesis
 	find glmbrian tests data -name __pycache__ -prune -exec rm -rf {} +

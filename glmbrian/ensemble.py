@@ -1,5 +1,6 @@
 """Many classifiers trained at once, on the same input spikes."""
 
+from contextlib import ExitStack
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -62,6 +63,14 @@ def fit_ensemble(classifiers, X, y, sample_weight=None, n_jobs=None):
     """
     classifiers = _check_alike(classifiers)
     n_jobs = cpu_count() if n_jobs is None else integer(n_jobs, "n_jobs")
+    with ExitStack() as stack:
+        for classifier in classifiers:
+            stack.enter_context(classifier._unchanged_on_error())
+        _fit(classifiers, X, y, sample_weight, n_jobs)
+    return classifiers
+
+
+def _fit(classifiers, X, y, sample_weight, n_jobs):
     first, n_replicas = classifiers[0], len(classifiers)
     network, training, inputs, labels, classes, _ = first._prepare(X, y)
     starts = []
@@ -71,7 +80,8 @@ def fit_ensemble(classifiers, X, y, sample_weight=None, n_jobs=None):
         starts.append(classifier._start(network))
     sample_weight = check_weights(sample_weight, (n_replicas, len(inputs)))
     rates = np.array([classifier.learning_rate for classifier in classifiers], dtype=float)
-    with Progress("training", training.n_epochs * len(inputs), first.verbose) as progress:
+    n_presentations = training.n_epochs * len(inputs)
+    with Progress("training", n_presentations, first.verbose) as progress:
         parameters, history, timing = get_device(first.device).train(
             replace(
                 network, n_replicas=n_replicas, n_jobs=n_jobs if first.device in CONCURRENT else 1
@@ -88,10 +98,12 @@ def fit_ensemble(classifiers, X, y, sample_weight=None, n_jobs=None):
         )
     for replica, classifier in enumerate(classifiers):
         own = parameters.of(slice(replica, replica + 1), network)
-        classifier._set_learned(own.copy(), network, classes)
+        classifier._set_learned(own.copy(), network, classes, n_presentations)
+        classifier.scaler_ = first.scaler_
+        if hasattr(first, "feature_names_in_"):
+            classifier.feature_names_in_ = first.feature_names_in_
         classifier.history_ = history[:, replica]
         classifier.timing_ = asdict(timing)
-    return classifiers
 
 
 def _check_alike(classifiers):

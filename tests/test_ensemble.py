@@ -97,6 +97,27 @@ def test_a_program_that_fails_in_one_process(monkeypatch):
     assert len(broken) == 1
 
 
+def test_members_know_the_range_of_inputs_and_can_be_trained_on():
+    one = glm.GLMClassifier(n_steps=3, n_basis=2, n_epochs=1, device="runtime", random_state=0, scale_inputs=True)
+    wide = 10.0 * X - 300
+    pair = glm.fit_ensemble([clone(one), clone(one).set_params(start_state=1)], wide, Y)
+    for member in pair:
+        alone = clone(member).fit(wide, Y)
+        np.testing.assert_array_equal(member.predict(wide), alone.predict(wide))
+        np.testing.assert_allclose(
+            member.partial_fit(wide, Y).weights_, alone.partial_fit(wide, Y).weights_, rtol=0, atol=1e-9
+        )
+
+
+def test_members_are_as_before_if_training_fails():
+    one = glm.GLMClassifier(n_steps=3, n_basis=2, n_epochs=1, device="runtime", random_state=0)
+    pair = [clone(one).fit(X, Y), clone(one)]
+    before = [dict(vars(member)) for member in pair]
+    with pytest.raises(ValueError, match="sample_weight"):
+        glm.fit_ensemble(pair, X[:-1], Y[:-1], np.ones(3))
+    assert [dict(vars(member)) for member in pair] == before
+
+
 def test_weight_zero_leaves_a_presentation_out():
     odd = np.arange(len(Y)) % 4 < 2
     one = glm.GLMClassifier(n_steps=3, n_basis=2, n_epochs=1, device="runtime", random_state=0)
