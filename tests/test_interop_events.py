@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from brian2 import Hz, ms, prefs, second, us
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import glmbrian as glm
@@ -57,6 +57,8 @@ def test_steps_from_a_given_time():
     assert X.tolist() == [[[0, 1, 0], [0, 0, 1]]] and y.tolist() == [1]
 
 
+# 1015e-6 * 1e6 is above 1015.
+@example(dt=1015, steps=[1, 3], first=0, late=False)
 @given(
     dt=st.integers(1, 10**6),
     steps=st.lists(st.integers(0, 50), min_size=1, max_size=20),
