@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from brian2 import Hz, ms, second, us
-from hypothesis import given
+from brian2 import Hz, ms, prefs, second, us
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import glmbrian as glm
@@ -57,6 +57,8 @@ def test_steps_from_a_given_time():
     assert X.tolist() == [[[0, 1, 0], [0, 0, 1]]] and y.tolist() == [1]
 
 
+# 1015e-6 * 1e6 is above 1015.
+@example(dt=1015, steps=[1, 3], first=0, late=False)
 @given(
     dt=st.integers(1, 10**6),
     steps=st.lists(st.integers(0, 50), min_size=1, max_size=20),
@@ -170,18 +172,32 @@ def test_inputs_are_in_the_order_of_tonics_frames(size, dtype):
         assert not trains[len(images) + 1 :].any()
 
 
-def test_tonics_own_classes():
+def test_a_data_set_of_tonic(tmp_path):
     tonic = pytest.importorskip("tonic", reason="tonic is not installed")
-    # Not downloaded: only the form of the samples is needed.
-    for cls in (tonic.datasets.NMNIST, tonic.datasets.DVSGesture, tonic.datasets.SHD):
-        random = np.random.default_rng(5)
-        samples = [
-            (random_events(random, 100, cls.sensor_size, 300_000, cls.dtype), label) for label in (0, 1)
-        ]
-        dataset = tonic.MemoryCachedDataset(Dataset(samples, None))
-        X, y = from_tonic(dataset, 8, 40 * ms, cls.sensor_size)
-        assert X.shape == (2, 8, np.prod(cls.sensor_size)) and y.tolist() == [0, 1]
-        assert X.sum() > 150
+    h5py = pytest.importorskip("h5py", reason="h5py is not installed")
+    # A file such as Tonic downloads, in small
+    folder = tmp_path / "SHD"
+    folder.mkdir()
+    (folder / tonic.datasets.SHD.test_zip).touch()
+    with h5py.File(folder / tonic.datasets.SHD.test_zip[:-4], "w") as file:
+        for name, dtype, values in (
+            ("spikes/times", np.float16, ([0.0, 0.0005, 0.25], [0.125])),
+            ("spikes/units", np.uint16, ([699, 0, 5], [350])),
+        ):
+            column = file.create_dataset(name, (2,), dtype=h5py.vlen_dtype(dtype))
+            for index, row in enumerate(values):
+                column[index] = np.array(row, dtype=dtype)
+        file["labels"] = np.array([13, 4], dtype=np.uint16)
+        file["extra/keys"] = np.array([b"zero", b"one"])
+        file["extra/speaker"] = np.array([0, 1])
+    dataset = tonic.datasets.SHD(str(tmp_path), train=False)
+    X, y = from_tonic(dataset, 26, 10 * ms, t_start=0 * second)
+    assert X.shape == (2, 26, 700) and y.tolist() == [13, 4]
+    assert np.argwhere(X).tolist() == [[0, 0, 0], [0, 0, 699], [0, 25, 5], [1, 12, 350]]
+    cached, _ = from_tonic(
+        tonic.MemoryCachedDataset(dataset), 26, 10 * ms, dataset.sensor_size, t_start=0 * second
+    )
+    np.testing.assert_array_equal(cached, X)
 
 
 def moving_bar(random, direction):
@@ -198,16 +214,20 @@ def moving_bar(random, direction):
 
 
 def test_a_classifier_learns_the_direction_of_a_moving_bar():
-    from brian2 import prefs
-
     prefs.codegen.target = "numpy"
     random = np.random.default_rng(0)
     directions = ("right", "left", "down", "up")
     samples = [(moving_bar(random, directions[k % 4]), directions[k % 4]) for k in range(120)]
     X, y = from_tonic(Dataset(samples, (8, 8, 2)), n_steps=8, dt=10 * ms, t_start=0 * second)
     classifier = glm.GLMClassifier(
-        n_steps=8, n_basis=4, window=8, n_epochs=4, learning_rate=0.05, device="runtime",
-        random_state=0, verbose=False,
+        n_steps=8,
+        n_basis=4,
+        window=8,
+        n_epochs=4,
+        learning_rate=0.05,
+        device="runtime",
+        random_state=0,
+        verbose=False,
     )
     accuracy = classifier.fit(X[:80], y[:80]).score(X[80:], y[80:])
     assert accuracy > 0.7  # chance is 0.25

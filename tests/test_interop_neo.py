@@ -50,7 +50,10 @@ class TestWithNeo:
             assert from_neo(spikes).trains(1 * ms).ravel().tolist() == [0, 0, 0, 1] + 6 * [0]
         block = self.neo.Block()
         block.segments.extend(
-            [self.segment(train, self.train([5])), self.segment(self.train([30], 20, 40), self.train([], 20, 40))]
+            [
+                self.segment(train, self.train([5])),
+                self.segment(self.train([30], 20, 40), self.train([], 20, 40)),
+            ]
         )
         first, second_trial = from_neo(block)
         assert first.trains(1 * ms).sum(0).tolist() == [1, 1]
@@ -86,8 +89,6 @@ class TestWithNeo:
 
     @pytest.mark.parametrize("writer", ["PickleIO", "NeoMatlabIO", "NixIO"])
     def test_a_file(self, tmp_path, writer):
-        if writer == "NeoMatlabIO":
-            pytest.importorskip("scipy")
         if writer == "NixIO":
             pytest.importorskip("nixio", reason="nixio is not installed")
         trains = np.random.default_rng(3).integers(0, 2, (50, 3))

@@ -1,5 +1,6 @@
 """Spike times, binned trains and Brian groups stand for each other."""
 
+import subprocess
 import sys
 
 import numpy as np
@@ -134,7 +135,8 @@ def test_a_monitor_and_its_recording_have_the_same_spikes():
     again = SpikeMonitor(source := recording.source())
     Network(source, again).run(100 * ms)
     assert steps_of(again, defaultclock.dt) == steps_of(whole, defaultclock.dt)
-    np.testing.assert_array_equal(Recording.from_monitor(part, 0, 0.1).trains(defaultclock.dt), trains[:, 1:3])
+    of_part = Recording.from_monitor(part, 0, 0.1)
+    np.testing.assert_array_equal(of_part.trains(defaultclock.dt), trains[:, 1:3])
 
 
 @pytest.mark.compiled
@@ -215,8 +217,10 @@ def test_other_unit_packages_are_not_taken_for_seconds():
 
 
 def test_nothing_else_imports_this_part():
-    import subprocess
-
-    script = "import sys, glmbrian; print(any('interop' in name for name in sys.modules)); glmbrian.interop.Recording"
+    script = """
+import sys, glmbrian
+print(any("interop" in name for name in sys.modules))
+glmbrian.interop.Recording
+"""
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False" and "interop" in dir(glm)

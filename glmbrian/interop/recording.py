@@ -302,4 +302,4 @@ def _check_names(names, n):
         raise TypeError(f"names must be a sequence of strings, got {names!r}")
     if len(names) != n:
         raise ValueError(f"names must have one name for each of the {n} units, got {len(names)}")
-    return [str(name) for name in names]
+    return list(names)
