@@ -100,7 +100,7 @@ def three_runs(target):
     )
     table = random.normal(size=(200, 4))
     flicker = TimedArray(table, dt=0.5 * ms)
-    alike = TimedArray(table[:, 0], dt=0.5 * ms)
+    alike = TimedArray(table[:, 0].copy(), dt=0.5 * ms)
     gain = 0.7
     network = Network(source)
     cases = {}
