@@ -111,6 +111,31 @@ def forget_values(variables):
         get_device().array_cache[variable] = None
 
 
+class _KnownTimeSteps(logging.Filter):
+    """Drops Brian's warning of different time steps, for some synaptic pathways."""
+
+    def __init__(self):
+        super().__init__()
+        self.quoted_names = set()
+
+    def filter(self, record):
+        message = record.getMessage()
+        return not any(name in message for name in self.quoted_names)
+
+
+_known_time_steps = _KnownTimeSteps()
+logging.getLogger("brian2.synapses.synapses.synapses_dt_mismatch").addFilter(_known_time_steps)
+
+
+def time_steps_may_differ(synapses):
+    """Let Brian not warn that source and target of `synapses` have different time steps.
+
+    What comes of it is defined, and for a readout with steps of its own it would warn in
+    every run.  Brian can suppress the warning only for all synapses, the user's included.
+    """
+    _known_time_steps.quoted_names.update(f"pathway '{pathway.name}'" for pathway in synapses._pathways)
+
+
 #: A C++ statement that ends the run of a generated program.
 CPP_STOP_RUN = "Network::_globally_stopped = true;"
 

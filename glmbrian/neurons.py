@@ -33,7 +33,7 @@ _RESERVED = ("feedback", "pending", "bias", "key", "clamp", "presentation", "w")
 class GLMNeurons(NeuronGroup):
     """Neurons that spike with a probability given by their membrane potential.
 
-    At each step t a neuron spikes with probability g(u(t)), where
+    At each step t a neuron spikes with probability g(u(t)), where::
 
         u(t) = sum_j alpha_j . x_j(t - window .. t - 1)
                + beta . y(t - window_fb .. t - 1) + bias + drive(t)

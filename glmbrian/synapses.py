@@ -4,15 +4,15 @@ import numpy as np
 from brian2 import Synapses
 from brian2.groups.subgroup import Subgroup
 
-from .brian_internals import on_genn, require_spikes
+from .brian_internals import on_genn, require_spikes, time_steps_may_differ
 from .neurons import GLMNeurons, channel_names
 from .validation import choice, finite_array
 
 
 class GLMSynapses(Synapses):
-    """Synapses whose weights w stand for kernels alpha = A w (eq. Ex_GLM_1).
+    """Synapses whose weights w stand for kernels alpha = A w.
 
-    A spike of the source adds w to the channels of the target, which filters them
+    This is eq. Ex_GLM_1.  A spike of the source adds w to the channels of the target, which filters them
     by the basis A of the kernel.  Stimulus and lateral coupling kernels alike.
     Where the two have different time steps, a spike counts for the target's step in
     which it arrives, and delays are in steps of the source.
@@ -95,6 +95,7 @@ class GLMSynapses(Synapses):
             self.add_attribute(key)
             setattr(self, key, value)
         for holder in dict.fromkeys(holders):
+            time_steps_may_differ(holder)
             if pre.size:
                 Synapses.connect(holder, i=pre, j=post)
             else:

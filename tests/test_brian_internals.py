@@ -14,6 +14,7 @@ from brian2 import (
     set_device,
 )
 from brian2.devices.cpp_standalone.device import CPPStandaloneDevice
+from brian2.utils.logger import catch_logs
 
 from glmbrian import brian_internals
 
@@ -29,6 +30,20 @@ def test_spike_array_ends_with_the_number_of_spikes():
     (spikes,) = seen
     np.testing.assert_array_equal(spikes[: spikes[-1]], [1, 3])
     assert spikes[-1] == 2 and len(spikes) == 5
+
+
+def test_different_time_steps_are_warned_of_unless_they_may_differ():
+    prefs.codegen.target = "numpy"
+    source = NeuronGroup(1, "v : 1", threshold="v > 0", reset="", dt=0.1 * ms)
+    target = NeuronGroup(1, "v : 1", dt=1 * ms)
+    warned, known = (Synapses(source, target, on_pre="v += 1", name=name) for name in ("one", "other"))
+    for synapses in (warned, known):
+        synapses.connect()
+    brian_internals.time_steps_may_differ(known)
+    with catch_logs() as messages:
+        Network(source, target, warned, known).run(1 * ms)
+    (message,) = [text for _, _, text in messages if "pathway" in text]
+    assert "'one_pre'" in message
 
 
 def test_what_arrives_after_a_delay():

@@ -20,7 +20,6 @@ import argparse
 
 import numpy as np
 from brian2 import (
-    BrianLogger,
     Network,
     NeuronGroup,
     SpikeMonitor,
@@ -118,8 +117,6 @@ def simulate(duration=500 * ms, seed=0):
     listens = np.stack([random.permutation(N_EXCITATORY) < N_INPUTS for _ in READOUTS], axis=1)
     listening = GLMSynapses(excitatory, readouts, connect=np.nonzero(listens))
     listening.w = weights
-    # Brian would note the two time steps.  A spike counts for the 1 ms in which it arrives.
-    BrianLogger.suppress_name("synapses_dt_mismatch")
 
     monitors = SpikeMonitor(neurons), SpikeMonitor(readouts)
     potential = StateMonitor(readouts, "u", record=True, when="end")
