@@ -97,21 +97,20 @@ class GLMNeurons(NeuronGroup):
 
     Examples
     --------
+    Two neurons, with a step of current after 2 ms:
+
     >>> import glmbrian as glm
-    >>> from brian2 import Network, StateMonitor, ms
-    >>> neurons = glm.GLMNeurons(2, glm.RaisedCosineBasis(2, 4), dt=1 * ms)
+    >>> from brian2 import Network, ms
+    >>> basis = glm.RaisedCosineBasis(2, 4)
+    >>> neurons = glm.GLMNeurons(2, basis, drive="3 * int(t >= 2*ms)", dt=1 * ms)
     >>> neurons.bias = [-2.0, 0.5]
-    >>> Network(neurons).run(5 * ms)
+    >>> network = Network(neurons)
+    >>> network.run(2 * ms)
     >>> neurons.u[:]
     array([-2. ,  0.5])
-
-    A step of current at 3 ms:
-
-    >>> driven = glm.GLMNeurons(1, glm.IndicatorBasis(1), drive="2 * int(t >= 3*ms)", dt=1 * ms)
-    >>> monitor = StateMonitor(driven, "u", record=True, when="end")
-    >>> Network(driven, monitor).run(5 * ms)
-    >>> monitor.u[0]
-    array([0., 0., 0., 2., 2.])
+    >>> network.run(1 * ms)
+    >>> neurons.u[:]
+    array([1. , 3.5])
     """
 
     def __init__(

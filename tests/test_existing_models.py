@@ -230,6 +230,13 @@ def test_bad_drive(settings, error, message):
         glm.GLMNeurons(2, glm.IndicatorBasis(1), **settings)
 
 
+def test_there_are_no_timed_arrays_on_genn():
+    pytest.importorskip("brian2genn")
+    set_device("genn", build_on_run=False)
+    with pytest.raises(NotImplementedError, match="no TimedArrays on GeNN"):
+        glm.GLMNeurons(2, glm.IndicatorBasis(1), drive=TimedArray([1.0], dt=1 * ms))
+
+
 @pytest.mark.parametrize("on_device", ["runtime", "cpp_standalone"])
 @pytest.mark.parametrize(
     "drive, cause, message",
