@@ -65,7 +65,7 @@ class GLMNeurons(NeuronGroup):
         ``"gain * stimulus(t, i)"`` or ``"0.5 * randn()"``; or a TimedArray, of one
         dimension for all neurons alike or of the shape (n_steps, n).
     namespace : dict, optional
-        Names for `drive`, in place of those around the run.
+        Names for `drive`, which come before those around the run.
     dt, clock, order, name
         As for `brian2.NeuronGroup`; one step of the model is one `dt`.
 

@@ -35,6 +35,10 @@ def simulate(name, target, **settings):
     """Run an example on the standalone device, or on one of Brian's targets."""
     if target == "cpp_standalone":
         prefs.devices.cpp_standalone.extra_make_args_unix = ["-j2"]
+        if name != "cuba_readout":  # which has flags of its own, and is chaotic
+            # The compiler takes longer than the runs.
+            flags = prefs.codegen.cpp.extra_compile_args_gcc
+            prefs.codegen.cpp.extra_compile_args = [flag.replace("-O3", "-O0") for flag in flags]
         set_device("cpp_standalone", directory=None)
         device.build_options["with_output"] = False
     else:
