@@ -7,7 +7,8 @@ import numpy as np
 from joblib import cpu_count
 
 from .devices import CONCURRENT, get_device
-from .estimator import GLMClassifier, check_weights
+from .estimator import GLMClassifier
+from .labels import check_weights
 from .model import Parameters
 from .progress import Progress
 from .validation import integer

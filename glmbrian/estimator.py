@@ -3,7 +3,6 @@
 import json
 import numbers
 import shutil
-import warnings
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -11,16 +10,17 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.validation import validate_data
 
 from ._version import __version__
 from .activations import Activation, get_activation
-from .bases import Basis, CustomBasis, RaisedCosineBasis, as_basis
+from .bases import CustomBasis, RaisedCosineBasis, as_basis
 from .decoding import ON_SILENCE, ON_TIE, REJECTED, Decisions, decide, is_silent, measures
 from .devices import DEVICES, get_device
 from .encoding import check_intensities, levels
+from .labels import as_labels, check_classes, check_known, check_labels, check_weights, indices
 from .model import Inputs, Network, Outcome, Parameters, Testing, Training
 from .progress import Progress
 from .randomness import derive_keys
@@ -47,15 +47,6 @@ _TRAIN_INPUTS, _ORDER, _START, _TEST_INPUTS, _TEST_OUTPUTS, _CHOICES = range(10,
 
 #: The classifier before training, in an exported folder.
 _EXPORTED = "classifier.npz"
-
-#: Kinds of class labels; labels of two kinds are never the same class.  The first
-#: that fits counts, since in Python a bool is an integer.
-_LABEL_KINDS = {
-    "bools": (bool, np.bool_),
-    "numbers": (numbers.Integral, float, np.floating),
-    "strings": str,
-    "bytes": bytes,
-}
 
 
 class GLMClassifier(ClassifierMixin, BaseEstimator):
@@ -368,10 +359,10 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         basis = self._make_basis()
         inputs, n_inputs = self._check_inputs(X, is_first=True)
         if classes is None:
-            classes, labels = _check_labels(y, len(inputs))
+            classes, labels = check_labels(y, len(inputs))
         else:
-            classes = _check_classes(_as_labels(classes, name="classes")[0], "classes")
-            labels = _index(_check_known(y, len(inputs), classes, "classes"), classes)
+            classes = check_classes(as_labels(classes, name="classes")[0], "classes")
+            labels = indices(check_known(y, len(inputs), classes, "classes"), classes)
         self._check_reject(classes)
         weights = check_weights(sample_weight, (len(inputs),))
         self._keys = derive_keys(
@@ -385,13 +376,13 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         network, inputs = self._checked_test(X)
         known = self.classes_
         if classes is not None:
-            classes, kind = _as_labels(classes, name="classes")
-            same_kind = kind == _as_labels(known, name="classes_")[1]
+            classes, kind = as_labels(classes, name="classes")
+            same_kind = kind == as_labels(known, name="classes_")[1]
             if not same_kind or set(classes.tolist()) != set(known.tolist()):
                 raise ValueError(
                     f"classes={classes.tolist()} is not the same as before, classes_={known.tolist()}"
                 )
-        labels = _index(_check_known(y, len(inputs), known, "classes_"), known)
+        labels = indices(check_known(y, len(inputs), known, "classes_"), known)
         weights = check_weights(sample_weight, (len(inputs),))
         training = replace(self._training(weights), first_presentation=self.n_presentations_)
         return network, training, inputs, labels, known, self._parameters()
@@ -615,7 +606,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         """Test on `X`; return the accuracy and the outcome."""
         network, inputs = self._checked_test(X)
         rejected = [REJECTED] if self.on_silence == "reject" else []
-        y = _check_known(y, len(inputs), self.classes_, "classes_", rejected)
+        y = check_known(y, len(inputs), self.classes_, "classes_", rejected)
         weights = check_weights(sample_weight, (len(inputs),))
         outcome, timing = self._test(network, inputs)
         decided = self._decide(outcome)
@@ -715,7 +706,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             "bias": self.bias_,
             "basis": self.basis_.matrix,
             "feedback_basis": self.basis_.matrix,
-            "classes": _as_labels(self.classes_, name="classes_")[0],
+            "classes": as_labels(self.classes_, name="classes_")[0],
             "history": self.history_,
             "config": np.array(json.dumps(self._config())),
         }
@@ -824,106 +815,3 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             parameters, network, classifier.classes_, classifier.n_presentations_
         )
         return classifier
-
-
-def _as_labels(y, n=None, name="y"):
-    """Return `y` as an array of `n` class labels, by default of any number, and their kind."""
-    try:
-        labels = np.asarray(y, dtype=object)
-    except ValueError as error:  # arrays of several shapes
-        raise ValueError(f"{name} must hold one label a row of X: {error}") from None
-    if labels.shape == (n, 1):
-        warnings.warn(
-            f"A column-vector {name} was passed when a 1d array was expected; its shape should be ({n},)",
-            DataConversionWarning,
-            stacklevel=2,
-        )
-        labels, y = labels[:, 0], np.asarray(y)[:, 0]
-    if n is None:
-        check_shape(labels, name, ("n_classes",))
-    elif labels.shape != (n,):
-        missing = ": it requires y to be passed, but the target y is None" if y is None else ""
-        raise ValueError(
-            f"{name} must have the shape ({n},), one label a row of X, got {labels.shape}{missing}"
-        )
-    labels = labels.tolist()
-    # By itself NumPy would take [1, "a"] for strings.
-    kinds = {_label_kind(label_type) for label_type in set(map(type, labels))}
-    if len(kinds) > 1 or not kinds <= set(_LABEL_KINDS):
-        raise TypeError(
-            f"{name} must hold class labels of one kind (integers, strings or bools), "
-            f"got {' and '.join(sorted(kinds))}"
-        )
-    array = np.asarray(y)
-    if array.dtype.kind not in "biufUS":
-        array = np.array(labels)
-    if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
-        raise ValueError(f"{name} must hold class labels, but holds NaN or infinity")
-    if array.dtype.kind == "f" and np.any(array != np.round(array)):
-        raise ValueError(
-            f"{name} must hold class labels, but holds numbers with fractions "
-            "(Unknown label type: continuous)"
-        )
-    if array.dtype == object or array.tolist() != labels:
-        raise ValueError(
-            f"{name} must hold class labels that NumPy can store: integers of 64 bits, or strings "
-            "without zero characters at the end"
-        )
-    return array, kinds.pop()
-
-
-def _label_kind(label_type):
-    for kind, types in _LABEL_KINDS.items():
-        if issubclass(label_type, types):
-            return kind
-    return label_type.__name__
-
-
-def _check_labels(y, n):
-    """Return the distinct classes, and the index of each label among them."""
-    labels = _as_labels(y, n)[0]
-    classes = _check_classes(labels, "y")
-    return classes, np.searchsorted(classes, labels)
-
-
-def _check_classes(labels, name):
-    classes = np.unique(labels)
-    if len(classes) < 2:
-        raise ValueError(f"{name} must hold at least two classes, got {len(classes)} class")
-    return classes
-
-
-def _check_known(y, n, classes, name, also=()):
-    """Return `y` as an array of labels, all of them among `classes` or `also`."""
-    y, kind = _as_labels(y, n)
-    known, known_kind = _as_labels(classes, name=name)
-    unknown = set(y.tolist())
-    if kind == known_kind:
-        unknown -= {*known.tolist(), *also}
-    if unknown:
-        raise ValueError(
-            f"y must hold only labels that training knows, the {known_kind} in "
-            f"{name}={known.tolist()}, but holds the {kind} {sorted(unknown)[:10]}"
-        )
-    return y
-
-
-def _index(labels, classes):
-    """Return the index of each label among `classes`, which hold them all."""
-    # NumPy would compare signed and unsigned integers as floats.
-    place = {label: index for index, label in enumerate(classes.tolist())}
-    return np.array([place[label] for label in labels.tolist()])
-
-
-def check_weights(sample_weight, shape):
-    """Return checked weights of presentations, the last axis of `shape`, or None."""
-    if sample_weight is None:
-        return None
-    sample_weight = finite_array(sample_weight, "sample_weight", shape)
-    if np.any(sample_weight < 0):
-        raise ValueError("sample_weight must be at least 0")
-    if not np.all(np.any(sample_weight, axis=-1)):
-        raise ValueError(
-            "sample_weight must be above 0 for at least one presentation, got only zero weights"
-        )
-    return sample_weight

@@ -240,6 +240,7 @@ class GLMNeurons(NeuronGroup):
 
     def feedback_kernels(self):
         """Return the feedback kernels beta = B v, shape (n, window)."""
+        self._require_feedback()
         return self.feedback.kernels(self.feedback_weights)
 
     def _require_feedback(self):

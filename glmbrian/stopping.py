@@ -1,6 +1,6 @@
 """The stop condition: a presentation is over at the first output spike."""
 
-from brian2 import CodeRunner, Function, get_device
+from brian2 import CodeRunner, get_device
 from brian2.core.magic import stop
 
 from .brian_internals import (
@@ -10,6 +10,7 @@ from .brian_internals import (
     require_spikes,
     spike_array,
 )
+from .operations import new_operation
 
 
 class FirstSpikeStop(CodeRunner):
@@ -120,14 +121,7 @@ static inline int {name}(int n)
 }}
 """
 
-    function = Function(
-        lambda n: None,
-        arg_types=["integer"],
-        return_type="integer",
-        arg_units=[1],
-        return_unit=1,
-        stateless=False,
-    )
+    function = new_operation()
     add = function.implementations.add_dynamic_implementation
     add("numpy", numpy_code)
     add("cpp", cpp_code, lambda owner: None)

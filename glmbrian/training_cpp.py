@@ -7,9 +7,8 @@ variables.
 
 from importlib import resources
 
-from brian2 import Function
-
 from .brian_internals import cpp_arriving_synapses, cpp_data, forget_values
+from .operations import new_operation
 
 
 def add_operations(trainer):
@@ -41,14 +40,7 @@ static inline int {name}(int done)
 }}
 """
 
-    function = Function(
-        lambda done: None,
-        arg_types=["integer"],
-        return_type="integer",
-        arg_units=[1],
-        return_unit=1,
-        stateless=False,
-    )
+    function = new_operation()
     function.implementations.add_dynamic_implementation(
         "cpp",
         cpp_code,

@@ -9,7 +9,6 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import joblib
 import pytest
 
 import glmbrian

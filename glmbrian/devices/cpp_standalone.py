@@ -11,11 +11,12 @@ import signal
 import subprocess
 from pathlib import Path
 
-from brian2 import Clock, Function, NeuronGroup, ms, prefs
+from brian2 import Clock, NeuronGroup, ms, prefs
 from brian2 import Network as BrianNetwork
 
 from ..brian_internals import SCHEDULE, cpp_run_until, private_standalone_device, spike_array
 from ..neurons import GLMNeurons, channel_names
+from ..operations import new_operation
 from .program import Program, pointer, pointers, read_exported, write_headers, write_training
 
 __all__ = ["CompilerNotFound", "export", "find_compiler", "read_exported", "test", "train"]
@@ -137,14 +138,7 @@ def _generate(network, folder):
 
 
 def _operation(name):
-    function = Function(
-        lambda done: None,
-        arg_types=["integer"],
-        return_type="integer",
-        arg_units=[1],
-        return_unit=1,
-        stateless=False,
-    )
+    function = new_operation()
     function.implementations.add_implementation(
         "cpp",
         f"static inline int {name}(int done) {{ return glmbrian::presentations().{name}(); }}",

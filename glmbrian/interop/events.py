@@ -6,7 +6,7 @@ pixel (or frequency channel) ``x``, ``y``, its time ``t`` in microseconds and it
 """
 
 import numpy as np
-from brian2 import Quantity, second
+from brian2 import Quantity
 
 from ..validation import check_shape, integer, seconds
 from .recording import positive_seconds

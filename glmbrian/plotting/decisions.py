@@ -7,7 +7,7 @@ import numpy as np
 
 from ..estimator import GLMClassifier
 from ..validation import integer
-from .style import STYLES, axes, grey, integer_ticks, marker
+from .style import axes, grey, integer_ticks, marker
 
 _CURVE = "glmbrian accuracy by deadline"
 _NAMES = ("label", "decided", "step", "silent")
