@@ -222,6 +222,23 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         RuntimeError
             If there is no C++ compiler, or compiling or running fails.  Whatever the
             error, the classifier is as it was before.
+
+        Examples
+        --------
+        Six inputs that spike on the left, and six on the right:
+
+        >>> import numpy as np, glmbrian as glm
+        >>> from brian2 import prefs
+        >>> prefs.codegen.target = "numpy"
+        >>> X = np.repeat([[1.0, 0.0], [0.0, 1.0]] * 10, 6, axis=1)
+        >>> y = ["left", "right"] * 10
+        >>> classifier = glm.GLMClassifier(n_steps=4, n_basis=2, n_epochs=3, learning_rate=0.1,
+        ...                                device="runtime", random_state=1)
+        >>> classifier = classifier.fit(X, y)
+        >>> classifier.weights_.shape
+        (12, 2, 2)
+        >>> bool(classifier.history_[0] < classifier.history_[-1])
+        True
         """
         with self._unchanged_on_error():
             self._train(*self._prepare(X, y, sample_weight))
@@ -324,6 +341,16 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             If `directory` cannot be written.
         TypeError, ValueError
             As for `fit`, or if `directory` is not empty or `device` cannot export.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import glmbrian as glm
+        >>> classifier = glm.GLMClassifier(n_steps=4, n_basis=2, device="cpp_standalone")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     classifier.export([[1.0, 0.0], [0.0, 1.0]], ["left", "right"], folder)
+        ...     {"Makefile", "main.cpp"} <= set(os.listdir(folder))
+        True
         """
         choice(self.device, "device (of an export)", EXPORTING)
         untrained = clone(self)
@@ -546,6 +573,27 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         -------
         ndarray, shape (n,)
             With ``on_silence="reject"`` the label -1 marks no decision.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before training.
+        TypeError, ValueError
+            If a parameter or `X` is not valid, or the number of inputs not that of training.
+        RuntimeError
+            If there is no C++ compiler, or compiling or running fails.
+
+        Examples
+        --------
+        >>> import numpy as np, glmbrian as glm
+        >>> from brian2 import prefs
+        >>> prefs.codegen.target = "numpy"
+        >>> X = np.repeat([[1.0, 0.0], [0.0, 1.0]] * 10, 6, axis=1)
+        >>> y = ["left", "right"] * 10
+        >>> classifier = glm.GLMClassifier(n_steps=4, n_basis=2, n_epochs=3, learning_rate=0.1,
+        ...                                device="runtime", random_state=1)
+        >>> classifier.fit(X, y).predict(X[:4]).tolist()
+        ['left', 'right', 'left', 'right']
         """
         return self._decide(self._test(*self._checked_test(X))[0])
 
@@ -562,6 +610,32 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         float
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before training.
+        TypeError, ValueError
+            If a parameter or an array is not valid, or the number of inputs not that of training.
+        RuntimeError
+            If there is no C++ compiler, or compiling or running fails.
+
+        Examples
+        --------
+        >>> import numpy as np, glmbrian as glm
+        >>> from brian2 import prefs
+        >>> prefs.codegen.target = "numpy"
+        >>> X = np.repeat([[1.0, 0.0], [0.0, 1.0]] * 10, 6, axis=1)
+        >>> y = ["left", "right"] * 10
+        >>> classifier = glm.GLMClassifier(n_steps=4, n_basis=2, n_epochs=3, learning_rate=0.1,
+        ...                                device="runtime", random_state=1)
+        >>> classifier.fit(X, y).score(X, y)
+        1.0
+
+        The last of four labels is wrong, and counts for little:
+
+        >>> classifier.score(X[:4], ["left", "right", "left", "left"], sample_weight=[3, 3, 3, 1])
+        0.9
         """
         return self._judge(X, y, sample_weight)[0]
 
@@ -584,6 +658,15 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             presentation), ``silent_fraction`` (without any output spike) and
             ``operations_per_class`` (input spikes integrated up to the decision
             plus the neuron's own).
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before training.
+        TypeError, ValueError
+            If a parameter or an array is not valid, or the number of inputs not that of training.
+        RuntimeError
+            If there is no C++ compiler, or compiling or running fails.
 
         Examples
         --------
@@ -629,6 +712,32 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         list of glmbrian.model.Trace
             Of each presentation the input spikes, output spikes and membrane
             potentials, up to the decision, and the class decided.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before training.
+        TypeError, ValueError
+            If a parameter or `X` is not valid, or the number of inputs not that of training.
+
+        Examples
+        --------
+        Input spikes of each step, and the output spike that decides:
+
+        >>> import numpy as np, glmbrian as glm
+        >>> from brian2 import prefs
+        >>> prefs.codegen.target = "numpy"
+        >>> X = np.repeat([[1.0, 0.0], [0.0, 1.0]] * 10, 6, axis=1)
+        >>> y = ["left", "right"] * 10
+        >>> classifier = glm.GLMClassifier(n_steps=4, n_basis=2, n_epochs=3, learning_rate=0.1,
+        ...                                device="runtime", random_state=1)
+        >>> (trace,) = classifier.fit(X, y).record(X[:1])
+        >>> trace.inputs.sum(axis=1).tolist()
+        [3, 4, 2]
+        >>> trace.outputs.tolist()
+        [[0, 0], [0, 0], [1, 0]]
+        >>> str(trace.decided)
+        'left'
         """
         from .devices import runtime
 
@@ -698,6 +807,27 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         ------
         OSError
             If `path` cannot be written.
+        sklearn.exceptions.NotFittedError
+            Before training.
+        ValueError
+            If the activation is not one of those that come with the package.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import numpy as np, glmbrian as glm
+        >>> from brian2 import prefs
+        >>> prefs.codegen.target = "numpy"
+        >>> X = np.repeat([[1.0, 0.0], [0.0, 1.0]] * 10, 6, axis=1)
+        >>> y = ["left", "right"] * 10
+        >>> classifier = glm.GLMClassifier(n_steps=4, n_basis=2, n_epochs=3, learning_rate=0.1,
+        ...                                device="runtime", random_state=1)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "classifier.npz")
+        ...     classifier.fit(X, y).save(path)
+        ...     with np.load(path, allow_pickle=False) as file:
+        ...         file["classes"].tolist(), file["weights"].shape
+        (['left', 'right'], (12, 2, 2))
         """
         self._check_fitted()
         content = {
@@ -760,6 +890,25 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             If the file cannot be read.
         ValueError
             If it is not such a file.
+
+        Examples
+        --------
+        What is loaded decides as before:
+
+        >>> import os, tempfile
+        >>> import numpy as np, glmbrian as glm
+        >>> from brian2 import prefs
+        >>> prefs.codegen.target = "numpy"
+        >>> X = np.repeat([[1.0, 0.0], [0.0, 1.0]] * 10, 6, axis=1)
+        >>> y = ["left", "right"] * 10
+        >>> classifier = glm.GLMClassifier(n_steps=4, n_basis=2, n_epochs=3, learning_rate=0.1,
+        ...                                device="runtime", random_state=1)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "classifier.npz")
+        ...     classifier.fit(X, y).save(path)
+        ...     loaded = glm.GLMClassifier.load(path)
+        >>> loaded.predict(X[:4]).tolist()
+        ['left', 'right', 'left', 'right']
         """
         if Path(path).is_dir():
             return cls._load_exported(Path(path))

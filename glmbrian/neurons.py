@@ -239,7 +239,29 @@ class GLMNeurons(NeuronGroup):
             setattr(self, name, column)
 
     def feedback_kernels(self):
-        """Return the feedback kernels beta = B v, shape (n, window)."""
+        """Return the feedback kernels beta = B v.
+
+        Returns
+        -------
+        ndarray of float, shape (n, window)
+            Entry ``l - 1`` is what a spike adds to the neuron's potential `l` steps later.
+
+        Raises
+        ------
+        AttributeError
+            If these neurons have no feedback kernel.
+
+        Examples
+        --------
+        Neurons that are refractory for a while:
+
+        >>> import glmbrian as glm
+        >>> neurons = glm.GLMNeurons(2, glm.IndicatorBasis(1), feedback=glm.IndicatorBasis(3))
+        >>> neurons.feedback_weights = [[-4.0, -2.0, -1.0], [-8.0, 0.0, 0.0]]
+        >>> neurons.feedback_kernels()
+        array([[-4., -2., -1.],
+               [-8.,  0.,  0.]])
+        """
         self._require_feedback()
         return self.feedback.kernels(self.feedback_weights)
 
@@ -275,7 +297,28 @@ class GLMNeurons(NeuronGroup):
         )
 
     def clear(self):
-        """Forget all spikes that have arrived: every filter starts anew."""
+        """Forget all spikes that have arrived: every filter starts anew.
+
+        Examples
+        --------
+        A spike is seen for three steps, but not after `clear`:
+
+        >>> import glmbrian as glm
+        >>> from brian2 import Network, SpikeGeneratorGroup, ms, prefs
+        >>> prefs.codegen.target = "numpy"
+        >>> inputs = SpikeGeneratorGroup(1, [0], [0] * ms, dt=1 * ms)
+        >>> neurons = glm.GLMNeurons(1, glm.IndicatorBasis(3), dt=1 * ms)
+        >>> synapses = glm.GLMSynapses(inputs, neurons)
+        >>> synapses.w = 2
+        >>> network = Network(inputs, neurons, synapses)
+        >>> network.run(2 * ms)
+        >>> neurons.u[:]
+        array([2.])
+        >>> neurons.clear()
+        >>> network.run(1 * ms)
+        >>> neurons.u[:]
+        array([0.])
+        """
         for name in self.filter_state:
             self.variables[name].set_value(0)
         self.u_ = 0

@@ -110,9 +110,15 @@ class GLMPopulation:
         GLMPopulation
             Its weights are the kernels; its bases are `IndicatorBasis`.
 
+        Raises
+        ------
+        TypeError, ValueError
+            As for `GLMPopulation`.
+
         Examples
         --------
-        >>> GLMPopulation.from_kernels([0.0], [[[1.0, 0.5, 0.2]]]).kernel("stimulus")
+        >>> import glmbrian as glm
+        >>> glm.GLMPopulation.from_kernels([0.0], [[[1.0, 0.5, 0.2]]]).kernel("stimulus")
         array([[[1. , 0.5, 0.2]]])
         """
         if not isinstance(kernels, dict):
@@ -152,6 +158,23 @@ class GLMPopulation:
         ValueError
             If synapses go to other neurons, to some of the neurons only, or have a
             delay, which a population does not know.
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> from brian2 import SpikeGeneratorGroup, ms, prefs
+        >>> prefs.codegen.target = "numpy"
+        >>> inputs = SpikeGeneratorGroup(1, [0], [0] * ms)
+        >>> neurons = glm.GLMNeurons(2, glm.IndicatorBasis(2))
+        >>> neurons.bias = [-1.0, 0.5]
+        >>> synapses = glm.GLMSynapses(inputs, neurons)
+        >>> synapses.w = [[[2.0, 1.0], [-3.0, 0.0]]]
+        >>> population = glm.GLMPopulation.from_network(neurons, synapses)
+        >>> population.bias
+        array([-1. ,  0.5])
+        >>> population.kernel("stimulus")
+        array([[[ 2.,  1.],
+                [-3.,  0.]]])
         """
         if not isinstance(neurons, GLMNeurons):
             raise TypeError(f"neurons must be GLMNeurons, got {neurons!r}")
@@ -188,12 +211,58 @@ class GLMPopulation:
         return self.bias.size
 
     def kernel(self, name="stimulus"):
-        """Return the kernels alpha = A w of one name, shape (n_source, n, window)."""
+        """Return the kernels alpha = A w of one name.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        ndarray of float, shape (n_source, n, window)
+            Entry ``l - 1`` is what an input gives `l` steps later.
+
+        Raises
+        ------
+        ValueError
+            If there is no such kernel.
+
+        Examples
+        --------
+        Two functions of three lags each, and the kernel that they form:
+
+        >>> import glmbrian as glm
+        >>> basis = glm.CustomBasis([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]])
+        >>> population = glm.GLMPopulation([0.0], {"coupling": basis}, [[[2.0, -1.0]]])
+        >>> population.kernel("coupling")
+        array([[[ 2. ,  0.5, -1. ]]])
+        """
         choice(name, "name", tuple(self.kernels))
         return self.kernels[name].kernels(self.weights[name])
 
     def feedback_kernels(self):
-        """Return the feedback kernels beta = B v, shape (n, window)."""
+        """Return the feedback kernels beta = B v.
+
+        Returns
+        -------
+        ndarray of float, shape (n, window)
+            Entry ``l - 1`` is what a neuron's own spike gives `l` steps later.
+
+        Raises
+        ------
+        AttributeError
+            If this population has no feedback kernel.
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> population = glm.GLMPopulation(
+        ...     [0.0], glm.IndicatorBasis(1), [[[1.0]]],
+        ...     feedback=glm.CustomBasis([[1.0], [0.5]]), feedback_weights=[[-4.0]]
+        ... )
+        >>> population.feedback_kernels()
+        array([[-4., -2.]])
+        """
         if self.feedback is None:
             raise AttributeError(
                 "this population has no feedback kernel: create it with "
@@ -223,6 +292,20 @@ class GLMPopulation:
         ------
         ValueError, TypeError
             If inputs are missing, shapes do not match, or values are not finite.
+
+        Examples
+        --------
+        The input is seen for two steps, and the neuron's own spike for one:
+
+        >>> import glmbrian as glm
+        >>> population = glm.GLMPopulation.from_kernels(
+        ...     [-1.0], [[[2.0, 1.0]]], feedback=[[-3.0]]
+        ... )
+        >>> population.membrane_potential([[1], [0], [0], [0]], outputs=[[0], [1], [0], [0]])
+        array([[-1.],
+               [ 1.],
+               [-3.],
+               [-1.]])
         """
         n_sources = {name: len(weights) for name, weights in self.weights.items()}
         inputs, n_steps = checked_inputs(inputs, self.kernels, n_sources)
@@ -238,7 +321,32 @@ class GLMPopulation:
         return u
 
     def firing_probability(self, inputs, outputs=None):
-        """Return g(u) for the potentials of `membrane_potential`, shape (T, n)."""
+        """Return the firing probabilities g(u) that given trains cause.
+
+        Parameters
+        ----------
+        inputs, outputs
+            As for `membrane_potential`.
+
+        Returns
+        -------
+        ndarray of float, shape (T, n)
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for `membrane_potential`.
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> population = glm.GLMPopulation.from_kernels([0.0], [[[2.0, -1.0]]])
+        >>> population.firing_probability([[1], [0], [0], [0]]).round(2)
+        array([[0.5 ],
+               [0.88],
+               [0.27],
+               [0.5 ]])
+        """
         return self.activation.probability(self.membrane_potential(inputs, outputs))
 
     def log_likelihood(self, outputs, inputs, mask=None):
@@ -262,7 +370,19 @@ class GLMPopulation:
         Raises
         ------
         ValueError, TypeError
-            As for `membrane_potential`.
+            As for `membrane_potential`, or if `mask` is not valid.
+
+        Examples
+        --------
+        A spike that the input makes likely, in three steps and in its own step only:
+
+        >>> import glmbrian as glm
+        >>> population = glm.GLMPopulation.from_kernels([0.0], [[[2.0]]])
+        >>> inputs, outputs = [[1], [0], [0]], [[0], [1], [0]]
+        >>> round(float(population.log_likelihood(outputs, inputs)), 3)
+        -1.513
+        >>> round(float(population.log_likelihood(outputs, inputs, [False, True, False])), 3)
+        -0.127
         """
         u = self.membrane_potential(inputs, outputs)
         outputs = binary_array(outputs, "outputs", u.shape)
@@ -289,6 +409,21 @@ class GLMPopulation:
         ------
         ValueError, TypeError
             If there is no such kernel, or shapes do not match.
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> from brian2 import Network, StateMonitor, TimedArray, ms, prefs
+        >>> prefs.codegen.target = "numpy"
+        >>> population = glm.GLMPopulation.from_kernels([-2.0], [[[1.0, 0.5]]])
+        >>> drive = population.drive([[1.0], [0.0], [0.0], [3.0], [0.0]])
+        >>> drive[:, 0].tolist()
+        [0.0, 1.0, 0.5, 0.0, 3.0]
+        >>> neurons = population.neurons(drive=TimedArray(drive, dt=1 * ms), dt=1 * ms)
+        >>> monitor = StateMonitor(neurons, "u", record=True, when="end")
+        >>> Network(neurons, monitor).run(5 * ms)
+        >>> monitor.u[0]
+        array([-2. , -1. , -1.5, -2. ,  1. ])
         """
         choice(kernel, "kernel", tuple(self.kernels))
         basis, weights = self.kernels[kernel], self.weights[kernel]
@@ -309,10 +444,16 @@ class GLMPopulation:
         GLMNeurons
             Without synapses; see `synapses`.
 
+        Raises
+        ------
+        TypeError, ValueError
+            As for `GLMNeurons`.
+
         Examples
         --------
         >>> import glmbrian as glm
-        >>> from brian2 import Network, ms
+        >>> from brian2 import Network, ms, prefs
+        >>> prefs.codegen.target = "numpy"
         >>> population = glm.GLMPopulation.from_kernels([-1.0], {"coupling": [[[-2.0]]]})
         >>> neurons = population.neurons(dt=1 * ms, random_state=1)
         >>> coupling = population.synapses(neurons, neurons, "coupling")
@@ -349,6 +490,19 @@ class GLMPopulation:
         ------
         ValueError, TypeError
             If there is no such kernel, or source or target are of another size.
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> from brian2 import Network, SpikeGeneratorGroup, ms, prefs
+        >>> prefs.codegen.target = "numpy"
+        >>> population = glm.GLMPopulation.from_kernels([-1.0, -1.0], [[[2.0], [-3.0]]])
+        >>> inputs = SpikeGeneratorGroup(1, [0], [0] * ms, dt=1 * ms)
+        >>> neurons = population.neurons(dt=1 * ms)
+        >>> synapses = population.synapses(inputs, neurons)
+        >>> Network(inputs, neurons, synapses).run(2 * ms)
+        >>> neurons.u[:]
+        array([ 1., -4.])
         """
         choice(kernel, "kernel", tuple(self.kernels))
         weights = self.weights[kernel]
@@ -379,6 +533,18 @@ class GLMPopulation:
             If `path` cannot be written.
         ValueError
             If the activation is not one of those that come with the package.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import numpy as np, glmbrian as glm
+        >>> population = glm.GLMPopulation.from_kernels([-1.0], [[[2.0, 1.0]]])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "population.npz")
+        ...     population.save(path)
+        ...     with np.load(path, allow_pickle=False) as file:
+        ...         sorted(file)
+        ['activation', 'basis:stimulus', 'bias', 'weights:stimulus']
         """
         name = self.activation.name
         if name not in BUILT_IN_ACTIVATIONS or get_activation(name) is not self.activation:
@@ -413,6 +579,18 @@ class GLMPopulation:
             If the file cannot be read.
         ValueError
             If it is not such a file.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import glmbrian as glm
+        >>> population = glm.GLMPopulation.from_kernels([-1.0], [[[2.0, 1.0]]])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "population.npz")
+        ...     population.save(path)
+        ...     loaded = glm.GLMPopulation.load(path)
+        >>> loaded.kernel("stimulus")
+        array([[[2., 1.]]])
         """
         try:
             with np.load(path, allow_pickle=False) as file:

@@ -136,7 +136,26 @@ class GLMSynapses(Synapses):
                 setattr(holder, name, column)
 
     def kernels(self):
-        """Return the kernels alpha = A w, shape (n_source, n_target, window)."""
+        """Return the kernels alpha = A w.
+
+        Returns
+        -------
+        ndarray of float, shape (n_source, n_target, window)
+            Entry ``l - 1`` is what a spike adds to the target's potential `l` steps later;
+            0 where there is no synapse.
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> from brian2 import prefs
+        >>> prefs.codegen.target = "numpy"
+        >>> neurons = glm.GLMNeurons(2, {"coupling": glm.IndicatorBasis(3)})
+        >>> lateral = glm.GLMSynapses(neurons, neurons, "coupling", "i != j")
+        >>> lateral.w = [-2.0, -1.0, -0.5]
+        >>> lateral.kernels()[0]
+        array([[ 0. ,  0. ,  0. ],
+               [-2. , -1. , -0.5]])
+        """
         return self.basis.kernels(self.w)
 
 

@@ -66,21 +66,32 @@ def from_nemos(model, basis, history=None):
 
     Examples
     --------
-    With NeMoS, one neuron, its counts ``y`` and a stimulus ``x``::
+    One neuron, its counts ``y`` and a stimulus ``x``:
 
-        basis = nmo.basis.RaisedCosineLogConv(8, window_size=50, label="stimulus")
-        basis = basis + nmo.basis.HistoryConv(10, label="history")
-        model = nmo.glm.GLM("Bernoulli").fit(basis.compute_features(x, y), y)
-        population = glm.interop.from_nemos(model, basis, history="history")
-        neurons = population.neurons(dt=1 * ms)
+    >>> import numpy as np, glmbrian as glm
+    >>> import nemos as nmo                                                       # doctest: +SKIP
+    >>> random = np.random.default_rng(0)
+    >>> x = random.normal(size=1000)
+    >>> y = (random.random(1000) < 0.2).astype(float)
+    >>> basis = nmo.basis.RaisedCosineLogConv(3, window_size=20, label="stimulus")  # doctest: +SKIP
+    >>> basis = basis + nmo.basis.HistoryConv(2, label="history")                 # doctest: +SKIP
+    >>> model = nmo.glm.GLM("Bernoulli").fit(basis.compute_features(x, y), y)     # doctest: +SKIP
+    >>> population = glm.interop.from_nemos(model, basis, history="history")      # doctest: +SKIP
+    >>> population.kernel("stimulus").shape, population.feedback_kernels().shape  # doctest: +SKIP
+    ((1, 1, 20), (1, 2))
 
-    A population, with a basis for the coupling of all to all::
+    A population, with a basis for the coupling of all to all:
 
-        basis = nmo.basis.RaisedCosineLogConv(8, window_size=50, label="coupling")
-        model = nmo.glm.PopulationGLM("Bernoulli").fit(basis.compute_features(counts), counts)
-        population = glm.interop.from_nemos(model, basis)
-        neurons = population.neurons(dt=1 * ms)
-        coupling = population.synapses(neurons, neurons, "coupling")
+    >>> from brian2 import ms
+    >>> counts = (random.random((1000, 2)) < 0.2).astype(float)
+    >>> basis = nmo.basis.RaisedCosineLogConv(3, window_size=20, label="coupling")  # doctest: +SKIP
+    >>> features = basis.compute_features(counts)                                 # doctest: +SKIP
+    >>> model = nmo.glm.PopulationGLM("Bernoulli").fit(features, counts)          # doctest: +SKIP
+    >>> population = glm.interop.from_nemos(model, basis)                         # doctest: +SKIP
+    >>> neurons = population.neurons(dt=1 * ms)                                   # doctest: +SKIP
+    >>> coupling = population.synapses(neurons, neurons, "coupling")              # doctest: +SKIP
+    >>> coupling.kernels().shape                                                  # doctest: +SKIP
+    (2, 2, 20)
     """
     activation = _activation(model)
     if model.coef_ is None or model.intercept_ is None:
@@ -126,6 +137,27 @@ def to_nemos(population, model, basis, history=None):
         If NeMoS is not installed.
     TypeError, ValueError
         If model or basis are of another kind, or do not fit the population.
+
+    Examples
+    --------
+    A kernel of two lags becomes the coefficients of two lags:
+
+    >>> import numpy as np, glmbrian as glm
+    >>> import nemos as nmo                                                       # doctest: +SKIP
+    >>> population = glm.GLMPopulation.from_kernels([-2.0], [[[1.0, 0.5]]])
+    >>> x = np.array([0.0, 1.0, 0.0, 0.0, 0.0])
+    >>> basis = nmo.basis.HistoryConv(2, label="stimulus")                        # doctest: +SKIP
+    >>> features = basis.compute_features(x)                                      # doctest: +SKIP
+    >>> model = glm.interop.to_nemos(population, nmo.glm.GLM("Bernoulli"), basis) # doctest: +SKIP
+    >>> model.coef_.tolist(), model.intercept_.tolist()                           # doctest: +SKIP
+    ([1.0, 0.5], [-2.0])
+
+    NeMoS predicts from the first bin on that has a whole window before it:
+
+    >>> predicted = model.predict(features)[2:]                                   # doctest: +SKIP
+    >>> expected = population.firing_probability(x[:, np.newaxis])[2:, 0]
+    >>> np.allclose(predicted, expected)                                          # doctest: +SKIP
+    True
     """
     activation = _activation(model)
     if get_activation(activation) is not population.activation:
@@ -185,6 +217,22 @@ def conditional_intensity(population, inputs, outputs=None):
     -------
     ndarray of float, shape (T, n)
         In spikes a step.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `GLMPopulation.membrane_potential`.
+
+    Examples
+    --------
+    The activation "cloglog" stands for a Poisson model whose inverse link is exp:
+
+    >>> import glmbrian as glm
+    >>> population = glm.GLMPopulation.from_kernels([0.0], [[[1.0]]], activation="cloglog")
+    >>> glm.interop.conditional_intensity(population, [[1], [0], [0]]).round(3)
+    array([[1.   ],
+           [2.718],
+           [1.   ]])
     """
     return -population.activation.log_silence(population.membrane_potential(inputs, outputs))
 

@@ -90,6 +90,15 @@ def to_neo(recording):
         If Neo is not installed.
     TypeError
         If `recording` is something else.
+
+    Examples
+    --------
+    >>> import glmbrian as glm
+    >>> from brian2 import ms
+    >>> recording = glm.interop.Recording([[1, 3] * ms, [] * ms], 0 * ms, 4 * ms, ["a", "b"])
+    >>> trains = glm.interop.to_neo(recording)                    # doctest: +SKIP
+    >>> [(train.name, train.magnitude.tolist()) for train in trains]  # doctest: +SKIP
+    [('a', [0.001, 0.003]), ('b', [])]
     """
     neo = _neo()
     check_recording(recording)

@@ -77,6 +77,7 @@ def to_nwb(
     session_start_time : datetime, optional
         Which moment time 0 was; by default now.
     session_description : str
+        What the file says of the session.
 
     Raises
     ------
@@ -93,6 +94,18 @@ def to_nwb(
     -----
     ``from_nwb(path)`` gives the recording again.  To add more (electrodes, the
     stimulus), write the file with pynwb.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import glmbrian as glm
+    >>> from brian2 import ms
+    >>> recording = glm.interop.Recording([[1, 3] * ms, [0] * ms], 0 * ms, 4 * ms, ["a", "b"])
+    >>> with tempfile.TemporaryDirectory() as folder:             # doctest: +SKIP
+    ...     path = os.path.join(folder, "session.nwb")
+    ...     glm.interop.to_nwb(recording, path)
+    ...     glm.interop.from_nwb(path)
+    <Recording: 2 units, 3 spikes, 0. s to 4. ms>
     """
     pynwb = _pynwb()
     check_recording(recording)

@@ -114,6 +114,27 @@ class Recording:
         -------
         Recording
             With all neurons of the group that is monitored, silent ones too.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `monitor` is something else or has only counted, or as for `Recording`.
+
+        Examples
+        --------
+        The second of two neurons stays silent:
+
+        >>> import glmbrian as glm
+        >>> from brian2 import Network, SpikeMonitor, ms, prefs
+        >>> prefs.codegen.target = "numpy"
+        >>> neurons = glm.GLMNeurons(2, glm.IndicatorBasis(1), dt=1 * ms)
+        >>> neurons.clamp = [1, -1]
+        >>> monitor = SpikeMonitor(neurons)
+        >>> network = Network(neurons, monitor)
+        >>> network.run(5 * ms)
+        >>> recording = glm.interop.Recording.from_monitor(monitor, 0 * ms, network.t)
+        >>> [len(times) for times in recording.times]
+        [5, 0]
         """
         if not isinstance(monitor, SpikeMonitor):
             raise TypeError(f"monitor must be a SpikeMonitor, got {monitor!r}")
@@ -139,6 +160,21 @@ class Recording:
         Returns
         -------
         Recording
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument is of the wrong type, unit or shape, or out of range.
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> from brian2 import ms
+        >>> recording = glm.interop.Recording.from_trains([[0, 1], [1, 1], [0, 0]], 2 * ms)
+        >>> [(times / ms).tolist() for times in recording.times]
+        [[2.0], [0.0, 2.0]]
+        >>> float(recording.t_stop / ms)
+        6.0
         """
         trains = binary_array(trains, "trains", ("n_steps", "n_units"))
         dt, start = positive_seconds(dt, "dt"), float(seconds(t_start, "t_start"))
@@ -161,6 +197,20 @@ class Recording:
         Returns
         -------
         Recording
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a time is of the wrong type or unit, not within the recording, or `t_stop`
+            is not after `t_start`.
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> from brian2 import ms
+        >>> recording = glm.interop.Recording([[1, 3, 8] * ms, [5] * ms], 0 * ms, 10 * ms)
+        >>> recording.part(3 * ms, 8 * ms)
+        <Recording: 2 units, 2 spikes, 3. ms to 8. ms>
         """
         start, stop = float(seconds(t_start, "t_start")), float(seconds(t_stop, "t_stop"))
         own_start, own_stop = float(self.t_start), float(self.t_stop)
@@ -191,8 +241,22 @@ class Recording:
 
         Raises
         ------
-        ValueError
-            If units spike more than once in a step, unless they are clipped.
+        TypeError, ValueError
+            If an argument is of the wrong type or out of range, or units spike more than
+            once in a step and are not clipped.
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> from brian2 import ms
+        >>> recording = glm.interop.Recording([[0, 1, 5] * ms], 0 * ms, 6 * ms)
+        >>> recording.trains(1 * ms)[:, 0]
+        array([1, 1, 0, 0, 0, 1], dtype=uint8)
+
+        Steps of 2 ms join the first two spikes:
+
+        >>> recording.trains(2 * ms, collisions="clip")[:, 0]
+        array([1, 0, 1], dtype=uint8)
         """
         steps, n_steps = self._binned(dt, collisions)
         trains = np.zeros((n_steps, len(self)), dtype=np.uint8)
@@ -218,6 +282,28 @@ class Recording:
         brian2.SpikeGeneratorGroup
             Of one neuron a unit, whose time 0 is the recording's `t_start`: it spikes in
             the very steps in which `trains` has ones.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As for `trains`.
+
+        Examples
+        --------
+        Recorded spikes as the input of a GLM neuron:
+
+        >>> import glmbrian as glm
+        >>> from brian2 import Network, StateMonitor, ms, prefs
+        >>> prefs.codegen.target = "numpy"
+        >>> recording = glm.interop.Recording([[0, 3] * ms], 0 * ms, 5 * ms)
+        >>> source = recording.source(1 * ms)
+        >>> neurons = glm.GLMNeurons(1, glm.IndicatorBasis(1), dt=1 * ms)
+        >>> synapses = glm.GLMSynapses(source, neurons)
+        >>> synapses.w = 2
+        >>> monitor = StateMonitor(neurons, "u", record=True, when="end")
+        >>> Network(source, neurons, synapses, monitor).run(5 * ms)
+        >>> monitor.u[0]
+        array([0., 2., 0., 0., 2.])
         """
         step = defaultclock.dt if dt is None else positive_seconds(dt, "dt") * second
         steps, _ = self._binned(step, collisions)
