@@ -366,6 +366,8 @@ def test_bad_weights():
         glm.GLMSynapses(neurons, NeuronGroup(1, "v : 1"))
     with pytest.raises(AttributeError, match="no feedback kernel"):
         neurons.feedback_weights
+    with pytest.raises(AttributeError, match="no feedback kernel"):
+        neurons.feedback_kernels()
     with_feedback = glm.GLMNeurons(3, BASIS, feedback=BASIS)
     with pytest.raises(ValueError, match=r"feedback_weights must have the shape \(3, 2\)"):
         with_feedback.feedback_weights = np.zeros((2, 3))
