@@ -80,6 +80,12 @@ class Activation:
     cpp: str = ""
     namespace: dict = field(default_factory=dict)
 
+    def __reduce_ex__(self, protocol):
+        # Those of the package stay themselves when they are copied or pickled.
+        if _BY_NAME.get(self.name) is self:
+            return get_activation, (self.name,)
+        return super().__reduce_ex__(protocol)
+
 
 def _log_logistic(u):
     return -np.logaddexp(0.0, -u)

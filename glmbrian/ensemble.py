@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 import numpy as np
 from joblib import cpu_count
 
+from .bases import Basis
 from .devices import CONCURRENT, get_device
 from .estimator import GLMClassifier
 from .labels import check_weights
@@ -107,8 +108,17 @@ def _fit(classifiers, X, y, sample_weight, n_jobs):
         classifier.timing_ = asdict(timing)
 
 
+def _is_same(value, other):
+    if isinstance(value, Basis) and isinstance(other, Basis):
+        return np.array_equal(value.matrix, other.matrix)
+    return value is other or value == other
+
+
 def _check_alike(classifiers):
-    classifiers = list(classifiers)
+    try:
+        classifiers = list(classifiers)
+    except TypeError:
+        classifiers = []
     if not classifiers or not all(isinstance(member, GLMClassifier) for member in classifiers):
         raise TypeError("classifiers must be a list of at least one GLMClassifier")
     if len({id(member) for member in classifiers}) < len(classifiers):
@@ -116,7 +126,7 @@ def _check_alike(classifiers):
     shared = classifiers[0].get_params()
     for number, member in enumerate(classifiers):
         for name, value in member.get_params().items():
-            if name not in OWN_PARAMETERS and value is not shared[name] and value != shared[name]:
+            if name not in OWN_PARAMETERS and not _is_same(value, shared[name]):
                 raise ValueError(
                     f"classifiers may differ only in {', '.join(OWN_PARAMETERS)}, but number "
                     f"{number} has {name}={value!r} and number 0 has {shared[name]!r}"

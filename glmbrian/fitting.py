@@ -198,7 +198,7 @@ def filtered_by_each(series, basis):
         filtered_in_chunks(series, lambda part: part[np.newaxis], basis.matrix[:, [k]])
         for k in range(basis.n_basis)
     ]
-    return np.stack(by_function, axis=2).reshape(len(series), -1)
+    return np.stack(by_function, axis=2).reshape(len(series), series.shape[1] * len(by_function))
 
 
 def split_parameters(parameters, inputs, kernels):
@@ -206,7 +206,7 @@ def split_parameters(parameters, inputs, kernels):
     n_weights = [inputs[name].shape[1] * basis.n_basis for name, basis in kernels.items()]
     bias, *parts = np.split(parameters, np.cumsum([1, *n_weights[:-1]]), axis=1)
     weights = {
-        name: part.reshape(len(parameters), -1, basis.n_basis).swapaxes(0, 1)
+        name: part.reshape(len(parameters), inputs[name].shape[1], basis.n_basis).swapaxes(0, 1)
         for part, (name, basis) in zip(parts, kernels.items())
     }
     return bias[:, 0], weights

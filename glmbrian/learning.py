@@ -359,7 +359,7 @@ def _filtered(channels, basis):
     before, same = weights[:, :window], weights[:, window:]
     potential = np.tensordot(blocks[:, :-1], before, axes=([0, 2], [0, 1]))
     potential += np.tensordot(blocks[:, 1:], same, axes=([0, 2], [0, 1]))
-    return potential.transpose(0, 2, 1).reshape(-1, n_targets)[:n_steps]
+    return potential.transpose(0, 2, 1).reshape(n_blocks * window, n_targets)[:n_steps]
 
 
 def correlated(grad_u, basis):

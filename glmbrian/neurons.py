@@ -1,5 +1,6 @@
 """GLM neurons: stochastic spiking neurons in discrete time, as a Brian 2 group."""
 
+import ast
 import html
 import re
 from collections.abc import Mapping
@@ -355,6 +356,12 @@ def _drive(drive, n):
             "drive must be an expression in t and i such as 'stimulus(t, i)', or a TimedArray, "
             f"got {drive!r}"
         )
+    try:
+        ast.parse(drive.strip(), mode="eval")
+    except SyntaxError as error:
+        raise ValueError(
+            f"drive must be an expression such as 'stimulus(t, i)', got {drive!r}: {error.msg}"
+        ) from None
     names = get_identifiers(drive)
     if "drive" in names:
         raise ValueError(f"drive must not use the name 'drive' itself, got {drive!r}")

@@ -179,7 +179,9 @@ class GLMPopulation:
         if not isinstance(neurons, GLMNeurons):
             raise TypeError(f"neurons must be GLMNeurons, got {neurons!r}")
         weights = {}
-        for each in [synapses] if isinstance(synapses, GLMSynapses) else synapses:
+        if not isinstance(synapses, (list, tuple)):
+            synapses = [synapses]
+        for each in synapses:
             if not isinstance(each, GLMSynapses):
                 raise TypeError(f"synapses must be GLMSynapses, got {each!r}")
             if each.target is not neurons:
@@ -512,6 +514,11 @@ class GLMPopulation:
                     f"{name} must have {size} cells for the kernel {kernel!r}, got {len(group)}"
                 )
         synapses = GLMSynapses(source, target, kernel, connect, **kwds)
+        if not np.array_equal(synapses.basis.matrix, self.kernels[kernel].matrix):
+            raise ValueError(
+                f"target must be neurons with the basis of the population's kernel {kernel!r}, "
+                f"{self.kernels[kernel]}, got {synapses.basis}"
+            )
         synapses.w = weights
         return synapses
 

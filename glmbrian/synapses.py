@@ -12,9 +12,9 @@ from .validation import choice, finite_array
 class GLMSynapses(Synapses):
     """Synapses whose weights w stand for kernels alpha = A w.
 
-    This is eq. Ex_GLM_1.  A spike of the source adds w to the channels of the target, which filters them
-    by the basis A of the kernel.  Stimulus and lateral coupling kernels alike.
-    Where the two have different time steps, a spike counts for the target's step in
+    A spike of the source adds w to the channels of the target, which filters them by
+    the basis A of the kernel: eq. Ex_GLM_1.  Stimulus and lateral coupling kernels alike.
+    Where source and target have different time steps, a spike counts for the target's step in
     which it arrives, and delays are in steps of the source.
 
     Parameters

@@ -85,7 +85,8 @@ class Trainer(Group):
     them, so they may be set between runs.  ``Network.restore`` sets training back with
     everything else: weights, the number of the presentation, and the batch; to have a
     source start anew in each presentation, set its own variables.  The neurons' `clamp`
-    belongs to the trainer until training is over.  A test in presentations of its own
+    belongs to the trainer until training is over, and is 0 then.  Neurons have one trainer at a
+    time; several may follow one another.  A test in presentations of its own
     needs a ``neurons.clear()`` before each, or the end of one reaches into the next.
 
     A spike with the time step of its source counts in the step of the neurons in which it
@@ -140,7 +141,7 @@ class Trainer(Group):
         self.learning_rate = real(learning_rate, "learning_rate", 0, strict=True)
         self.batch_size = integer(batch_size, "batch_size")
         self.target_period = integer(target_period, "target_period")
-        self.learn_bias = bool(learn_bias)
+        self.learn_bias = _flag(learn_bias, "learn_bias")
         examples = self._checked_examples(labels, targets)
         self._check_device()
 
@@ -150,6 +151,7 @@ class Trainer(Group):
         for learner in self.synapses:
             self.add_dependency(learner)
             self.learned.append(_Learned.of_synapses(learner))
+        learn_feedback = _flag(learn_feedback, "learn_feedback")
         if self.rule == "rate" and learn_feedback and neurons.feedback is not None:
             self.learned.append(_Learned.of_feedback(neurons))
         self.variables = Variables(self)
@@ -193,6 +195,8 @@ class Trainer(Group):
             raise ValueError(f"{allowed} must be given with rule={self.rule!r}")
         self.has_labels = labels is not None
         if self.has_labels:
+            if np.asarray(labels).dtype == bool:
+                raise TypeError("labels must be indices of neurons, got truth values")
             array = finite_array(labels, "labels", ("n_presentations",))
             if array.size == 0 or np.any((array != array.astype(int)) | (array < 0) | (array >= n)):
                 raise ValueError(
@@ -432,6 +436,12 @@ class _Recorder(NetworkOperation):
         begin, count = self.first[spikes], np.diff(self.first)[spikes]
         within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
         return np.concatenate([delayed, self.at_once[np.repeat(begin, count) + within]])
+
+
+def _flag(value, name):
+    if value not in (True, False):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
 
 
 def _checked_synapses(synapses, neurons):

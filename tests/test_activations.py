@@ -1,5 +1,8 @@
 """Tests of glmbrian.activations: NumPy, C++ and Brian against 40 digits."""
 
+import copy
+import dataclasses
+import pickle
 import shutil
 import subprocess
 import warnings
@@ -214,3 +217,15 @@ def test_brian_expression_is_the_probability(target, monkeypatch):
         got = getattr(group, name)[:]
         np.testing.assert_allclose(got, activation.probability(u), rtol=1e-12, atol=1e-15)
         assert got.min() >= 0 and got.max() <= 1
+
+
+@pytest.mark.parametrize("name", ["sigmoid", "probit", "cloglog"])
+def test_copies_are_the_same(name):
+    activation = get_activation(name)
+    assert copy.deepcopy(activation) is activation
+    assert pickle.loads(pickle.dumps(activation)) is activation
+
+
+def test_own_activation_that_takes_a_name_is_copied_as_it_is():
+    own = dataclasses.replace(get_activation("sigmoid"), expression="0.1")
+    assert copy.deepcopy(own).expression == "0.1"

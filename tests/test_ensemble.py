@@ -109,6 +109,18 @@ def test_members_know_the_range_of_inputs_and_can_be_trained_on():
         )
 
 
+def test_clones_hold_equal_bases_and_activations():
+    one = glm.GLMClassifier(
+        n_steps=3, basis=glm.IndicatorBasis(2), activation=glm.get_activation("probit"), n_epochs=1,
+        device="runtime", random_state=0,
+    )
+    pair = glm.fit_ensemble([one, clone(one)], X, Y)
+    np.testing.assert_array_equal(pair[0].weights_, pair[1].weights_)
+    other = clone(one).set_params(basis=glm.IndicatorBasis(3))
+    with pytest.raises(ValueError, match="number 1 has basis="):
+        glm.fit_ensemble([one, other], X, Y)
+
+
 def test_members_are_as_before_if_training_fails():
     one = glm.GLMClassifier(n_steps=3, n_basis=2, n_epochs=1, device="runtime", random_state=0)
     pair = [clone(one).fit(X, Y), clone(one)]
@@ -145,6 +157,8 @@ def test_bad_arguments():
     one = glm.GLMClassifier(device="runtime", random_state=1)
     with pytest.raises(TypeError, match="classifiers must be a list"):
         glm.fit_ensemble([], X, Y)
+    with pytest.raises(TypeError, match="classifiers must be a list"):
+        glm.fit_ensemble(one, X, Y)
     with pytest.raises(ValueError, match="n_jobs must be an integer of at least 1, got 0"):
         glm.fit_ensemble([one], X, Y, n_jobs=0)
     with pytest.raises(ValueError, match="given twice"):

@@ -1,5 +1,6 @@
 """A population apart from simulation: its equations, and the way to Brian objects and back."""
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -315,3 +316,24 @@ def test_bad_trains_are_named():
         population.drive(y)
     with pytest.raises(AttributeError, match="no feedback kernel"):
         random_population(np.random.default_rng(1), feedback=False, stimulus=1).feedback_kernels()
+
+
+def test_synapses_need_the_basis_of_the_population():
+    population = glm.GLMPopulation.from_kernels([0.0], np.ones((1, 1, 3)))
+    neurons = glm.GLMNeurons(1, glm.RaisedCosineBasis(3, 50))
+    with pytest.raises(ValueError, match="target must be neurons with the basis of the population"):
+        population.synapses(neurons, neurons)
+
+
+def test_a_copy_can_be_saved(tmp_path):
+    population = pickle.loads(pickle.dumps(glm.GLMPopulation.from_kernels([0.0], np.ones((1, 1, 3)))))
+    population.save(tmp_path / "population.npz")
+    assert glm.GLMPopulation.load(tmp_path / "population.npz").activation is population.activation
+
+
+def test_a_kernel_without_sources_has_no_weights():
+    y = np.zeros((50, 1), dtype=np.uint8)
+    y[::5] = 1
+    basis = glm.IndicatorBasis(2)
+    fitted = glm.fit_population(y, {"a": y, "b": np.zeros((50, 0))}, {"a": basis, "b": basis})
+    assert fitted.weights["b"].shape == (0, 1, 2)

@@ -5,6 +5,7 @@ folder (see `native/job.hpp`), and leaves its results there.
 """
 
 import contextlib
+import os
 import platform
 import subprocess
 import tempfile
@@ -170,24 +171,27 @@ def _code_of(value):
 def _execute(arguments, environment, folders, progress):
     """Run a program in each of `folders` at once; return how many presentations each made.
 
-    All have equally much to do, so that the first tells how far they are.
+    All have equally much to do, and tell how far they are through one pipe: should this
+    process be killed, the next line that they write ends them.
     """
     done = 0
+    reading, writing = os.pipe()
     with contextlib.ExitStack() as stack:
+        lines = stack.enter_context(open(reading))
         running = []
-        for folder in folders:
-            output = subprocess.DEVNULL if running else subprocess.PIPE
-            errors = stack.enter_context(open(folder / "errors.txt", "w+"))
-            process = stack.enter_context(
-                subprocess.Popen(
-                    arguments, env=environment, cwd=folder, stdout=output, stderr=errors, text=True
-                )
-            )
-            running.append((process, errors))
         try:
-            for line in running[0][0].stdout:
+            with open(writing, "w") as output:
+                for folder in folders:
+                    errors = stack.enter_context(open(folder / "errors.txt", "w+"))
+                    process = stack.enter_context(
+                        subprocess.Popen(
+                            arguments, env=environment, cwd=folder, stdout=output, stderr=errors
+                        )
+                    )
+                    running.append((process, errors))
+            for line in lines:
                 if line.startswith("glmbrian progress "):
-                    done = int(line.split()[2])
+                    done = max(done, int(line.split()[2]))
                     progress(done)
             for process, errors in running:
                 if process.wait() != 0:

@@ -241,7 +241,7 @@ def _nemos():
     try:
         import nemos
     except ImportError as error:
-        raise ImportError("NeMoS is needed: install it with pip install '.[interop]'") from error
+        raise ImportError(f"NeMoS is not installed ({error}): pip install '.[interop]'") from error
     return nemos
 
 

@@ -6,6 +6,7 @@ the units did.
 """
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 from brian2 import SpikeGeneratorGroup, SpikeMonitor, defaultclock, second
@@ -330,11 +331,12 @@ class Recording:
         if colliding and collisions == "error":
             name, n_steps_shared = next(iter(colliding.items()))
             interval = min(np.diff(times).min() for times in map(np.asarray, self.times) if len(times) > 1)
+            smaller = f"take a smaller dt (the shortest interval between spikes is {interval * second}), or "
+            others = f", and so have {len(colliding) - 1} other unit(s)" if len(colliding) > 1 else ""
             raise ValueError(
                 f"a GLM neuron spikes at most once in a step, but with dt = {dt * second} unit {name!r} "
-                f"has several spikes in {n_steps_shared} step(s), and so have "
-                f"{len(colliding) - 1} other unit(s): take a smaller dt (the shortest interval "
-                f"between spikes is {interval * second}), or collisions='clip' to keep one spike a step"
+                f"has several spikes in {n_steps_shared} step(s){others}: "
+                f"{smaller if interval > 0 else ''}pass collisions='clip' to keep one spike a step"
             )
         return steps, n_steps
 
@@ -384,8 +386,9 @@ def positive_seconds(value, name):
 def _check_names(names, n):
     if names is None:
         return [str(unit) for unit in range(n)]
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+    listed = [] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
+    if not listed or not all(isinstance(name, str) for name in listed):
         raise TypeError(f"names must be a sequence of strings, got {names!r}")
-    if len(names) != n:
-        raise ValueError(f"names must have one name for each of the {n} units, got {len(names)}")
-    return list(names)
+    if len(listed) != n:
+        raise ValueError(f"names must have one name for each of the {n} units, got {len(listed)}")
+    return [str(name) for name in listed]
