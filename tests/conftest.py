@@ -31,7 +31,7 @@ class BrianState:
         Standalone devices are emptied too: read what a simulation gave before the
         test, or the fixture that ran it for several tests, is over.
         """
-        from brian2 import defaultclock, prefs, second
+        from brian2 import defaultclock, ms, prefs
         from brian2.devices.device import (
             all_devices,
             previous_devices,
@@ -40,7 +40,6 @@ class BrianState:
         )
 
         preferences = dict(prefs)
-        dt = float(defaultclock.dt / second)
         yield
         for device in all_devices.values():
             if device is not runtime_device:
@@ -50,7 +49,8 @@ class BrianState:
         for name, value in preferences.items():
             if prefs[name] != value:
                 prefs[name] = value
-        defaultclock.dt = dt * second
+        # Brian's own: a fixture of several tests may have changed it before the first.
+        defaultclock.dt = 0.1 * ms
 
 
 def pytest_configure(config):

@@ -318,7 +318,7 @@ def test_basis_on_the_command_line(tmp_path, capsys):
     assert main(["reproduce", "basis", *arguments]) == 0
     captured = capsys.readouterr()
     assert json.loads(captured.out.splitlines()[-1])["output"] == str(tmp_path / "new")
-    assert captured.err.startswith("quick: 0 fits")
+    assert "fits" not in captured.err
     assert (tmp_path / "new" / "basis.pdf").is_file()
 
 
