@@ -25,6 +25,8 @@ GENN_ENV := .venv-genn
 # In variables, because a comma would end the argument of a call.
 TEST_EXTRAS := [docs,interop,test]
 GENN_EXTRAS := [genn,test]
+# What does not depend on the version of Brian 2 is not run again there.
+GENN_WITHOUT := $(foreach name,benchmark datasets docs plotting reproduce,--ignore-glob='*/test_$(name)*')
 
 SOURCES := setup.cfg pyproject.toml $(wildcard README.md data/*.* \
 	glmbrian/*.py glmbrian/*/*.py glmbrian/*/*/*.py glmbrian/native/*.hpp \
@@ -43,10 +45,10 @@ endef
 # The pytest command, unlike `python -m pytest`, does not put this folder on Python's
 # path: the tests are of the package as it is installed. One process a core; the tests
 # of a file stay together, since they share compiled programs.
-# $(call pytest,environment)
+# $(call pytest,environment,options)
 define pytest
 	$(1)/bin/python -m pip --disable-pip-version-check list
-	$(1)/bin/pytest --numprocesses auto --dist loadfile --ignore-glob='*/glmbrian/data/*' $(PYTEST_ARGS) $(TESTS)
+	$(1)/bin/pytest --numprocesses auto --dist loadfile --ignore-glob='*/glmbrian/data/*' $(2) $(PYTEST_ARGS) $(TESTS)
 endef
 
 .PHONY: demo test docs genn-env test-genn clean
@@ -56,7 +58,7 @@ demo: $(DEMO_ENV)/installed-$(VERSION)
 		--decoding first-to-spike --device auto --output output/demo
 
 test: $(TEST_ENV)/installed-$(VERSION)
-	$(call pytest,$(TEST_ENV))
+	$(call pytest,$(TEST_ENV),)
 
 docs: $(DOCS_ENV)/installed-$(VERSION)
 	$(DOCS_ENV)/bin/python -m sphinx -W --keep-going -b html docs docs/_build
@@ -64,7 +66,7 @@ docs: $(DOCS_ENV)/installed-$(VERSION)
 genn-env: $(GENN_ENV)/installed-$(GENN_VERSION)
 
 test-genn: genn-env
-	$(call pytest,$(GENN_ENV))
+	$(call pytest,$(GENN_ENV),$(GENN_WITHOUT))
 
 $(DEMO_ENV)/installed-$(VERSION): $(SOURCES)
 	$(call install,$(PYTHON),$(VERSION),$(DEMO_ENV),)
