@@ -1,5 +1,6 @@
 """What all tests share: a clean Brian 2 for each, and nothing written outside."""
 
+import contextlib
 import os
 import shlex
 import shutil
@@ -61,6 +62,20 @@ def pytest_configure(config):
         os.environ[CACHE_VARIABLE] = folder
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
         config.add_cleanup(lambda: os.environ.pop(CACHE_VARIABLE, None))
+
+
+@contextlib.contextmanager
+def quick_compilation():
+    """Compile without optimising, which takes longer than the runs of most tests."""
+    from brian2 import prefs
+
+    before = prefs.codegen.cpp.extra_compile_args
+    flags = prefs.codegen.cpp.extra_compile_args_gcc
+    prefs.codegen.cpp.extra_compile_args = [flag.replace("-O3", "-O0") for flag in flags]
+    try:
+        yield
+    finally:
+        prefs.codegen.cpp.extra_compile_args = before
 
 
 def has_compiler():

@@ -16,6 +16,7 @@ from brian2 import (
     prefs,
     set_device,
 )
+from conftest import quick_compilation
 
 import glmbrian as glm
 from glmbrian.filters import LONGEST_SHIFT_REGISTER
@@ -99,9 +100,10 @@ def observed(request):
         potential = StateMonitor(neurons, "u", record=True, when="end")
         network.add(neurons, synapses, outputs, potential)
         cases[case] = (kernels, weights, bias, feedback, v, synapses, outputs, potential)
-    network.run(N_STEPS * ms, namespace={})
-    if request.param == "cpp_standalone":
-        device.build(directory=None, with_output=False)
+    with quick_compilation():
+        network.run(N_STEPS * ms, namespace={})
+        if request.param == "cpp_standalone":
+            device.build(directory=None, with_output=False)
     trains = {name: spike_trains(monitor) for name, monitor in spikes.items()}
     result = {"inputs": trains}
     for case, (kernels, weights, bias, feedback, v, synapses, outputs, potential) in cases.items():
