@@ -138,6 +138,8 @@ def _inverse_mills(u):
 normal_cdf = Function(
     _normal_cdf, arg_units=[1], return_unit=1, arg_types=["float"], return_type="float"
 )
+# Without the check of units that Brian adds, which formats the result as text each time.
+normal_cdf.implementations.add_implementation("numpy", _normal_cdf)
 for _target in ("cpp", "genn"):
     normal_cdf.implementations.add_implementation(
         _target,

@@ -192,6 +192,9 @@ def _brian_function(name, numpy_draw, cpp_result, cython_result, c_type):
         return_unit=1,
         stateless=True,
     )
+    # The implementation that Brian makes of `in_numpy` checks units, and for that formats
+    # the result as text, in every call.
+    function.implementations.add_implementation("numpy", in_numpy)
     # Each function carries its own copy of the hash under its own names, since
     # a code object that uses two of them includes both texts.
     cpp_hash = CPP_HASH.replace("glm_", f"{name}_") + _CPP_WORD % {"name": name}
