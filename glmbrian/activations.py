@@ -283,3 +283,17 @@ def get_activation(activation):
     if isinstance(activation, Activation):
         return activation
     return _BY_NAME[choice(activation, "activation", BUILT_IN_ACTIVATIONS)]
+
+
+def name_to_save(activation):
+    """Return the name by which a file can hold an activation.
+
+    A `ValueError` says so where there is none: functions cannot be saved.
+    """
+    activation = get_activation(activation)
+    if _BY_NAME.get(activation.name) is not activation:
+        raise ValueError(
+            f"activation must be one of {', '.join(BUILT_IN_ACTIVATIONS)} to be saved, "
+            f"got {activation!r}"
+        )
+    return activation.name

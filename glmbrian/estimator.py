@@ -15,7 +15,7 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.validation import validate_data
 
 from ._version import __version__
-from .activations import Activation, get_activation
+from .activations import get_activation, name_to_save
 from .bases import CustomBasis, RaisedCosineBasis, as_basis
 from .decoding import ON_SILENCE, ON_TIE, REJECTED, Decisions, decide, is_silent, measures
 from .devices import DEVICES, get_device
@@ -25,7 +25,7 @@ from .model import Inputs, Network, Outcome, Parameters, Testing, Training
 from .progress import Progress
 from .randomness import derive_keys
 from .storage import save_npz
-from .validation import binary_array, check_shape, choice, finite_array, integer, real
+from .validation import binary_array, check_shape, choice, finite_array, flag, integer, real
 
 DECODINGS = ("first-to-spike", "rate")
 
@@ -442,8 +442,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"gpu must be None, True or False, got {self.gpu!r}")
         choice(self.on_silence, "on_silence", ON_SILENCE)
         choice(self.on_tie, "on_tie", ON_TIE)
-        if self.scale_inputs not in (True, False):
-            raise ValueError(f"scale_inputs must be True or False, got {self.scale_inputs!r}")
+        flag(self.scale_inputs, "scale_inputs")
 
     def _check_reject(self, classes):
         if self.on_silence == "reject" and (
@@ -848,10 +847,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
 
     def _config(self):
         parameters = self.get_params()
-        if isinstance(self.activation, Activation):
-            raise ValueError(
-                "activation: only the named activations can be saved, not an Activation object"
-            )
+        parameters["activation"] = name_to_save(self.activation)
         # JSON keeps every bit of a float.
         if self.basis is not None:
             parameters["basis"] = self.basis.matrix.tolist()

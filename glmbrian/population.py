@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .activations import BUILT_IN_ACTIVATIONS, get_activation
+from .activations import get_activation, name_to_save
 from .bases import CustomBasis, IndicatorBasis, as_basis
 from .learning import potential_of_inputs, potential_of_outputs, rate_gradient
 from .neurons import GLMNeurons, _named_kernels
@@ -553,12 +553,7 @@ class GLMPopulation:
         ...         sorted(file)
         ['activation', 'basis:stimulus', 'bias', 'weights:stimulus']
         """
-        name = self.activation.name
-        if name not in BUILT_IN_ACTIVATIONS or get_activation(name) is not self.activation:
-            raise ValueError(
-                "activation: only the named activations can be saved, not an Activation object"
-            )
-        content = {"bias": self.bias, "activation": name}
+        content = {"bias": self.bias, "activation": name_to_save(self.activation)}
         for name, basis in self.kernels.items():
             content[f"basis:{name}"] = basis.matrix
             content[f"weights:{name}"] = self.weights[name]

@@ -21,7 +21,7 @@ from .brian_internals import delay_steps, delayed_arrivals, on_genn, spike_array
 from .learning import correlated, desired_train, first_to_spike_gradient, rate_gradient
 from .neurons import GLMNeurons, feedback_weight_names
 from .synapses import GLMSynapses
-from .validation import binary_array, choice, finite_array, integer, real
+from .validation import binary_array, choice, finite_array, flag, integer, real
 
 
 class Trainer(Group):
@@ -141,7 +141,7 @@ class Trainer(Group):
         self.learning_rate = real(learning_rate, "learning_rate", 0, strict=True)
         self.batch_size = integer(batch_size, "batch_size")
         self.target_period = integer(target_period, "target_period")
-        self.learn_bias = _flag(learn_bias, "learn_bias")
+        self.learn_bias = flag(learn_bias, "learn_bias")
         examples = self._checked_examples(labels, targets)
         self._check_device()
 
@@ -151,7 +151,7 @@ class Trainer(Group):
         for learner in self.synapses:
             self.add_dependency(learner)
             self.learned.append(_Learned.of_synapses(learner))
-        learn_feedback = _flag(learn_feedback, "learn_feedback")
+        learn_feedback = flag(learn_feedback, "learn_feedback")
         if self.rule == "rate" and learn_feedback and neurons.feedback is not None:
             self.learned.append(_Learned.of_feedback(neurons))
         self.variables = Variables(self)
@@ -436,12 +436,6 @@ class _Recorder(NetworkOperation):
         begin, count = self.first[spikes], np.diff(self.first)[spikes]
         within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
         return np.concatenate([delayed, self.at_once[np.repeat(begin, count) + within]])
-
-
-def _flag(value, name):
-    if value not in (True, False):
-        raise ValueError(f"{name} must be True or False, got {value!r}")
-    return bool(value)
 
 
 def _checked_synapses(synapses, neurons):

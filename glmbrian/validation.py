@@ -49,6 +49,13 @@ def _as_float(value):
         return math.inf
 
 
+def flag(value, name):
+    """Return `value` as a ``bool`` if it is True or False, or 1 or 0."""
+    if not isinstance(value, (numbers.Integral, np.bool_)) or value not in (0, 1):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
 def choice(value, name, allowed):
     """Return `value` if it is one of the strings `allowed`."""
     if not isinstance(value, str):

@@ -12,7 +12,14 @@ import numpy as np
 import pytest
 from brian2 import Network, NeuronGroup, prefs
 
-from glmbrian.activations import CLOGLOG, PROBIT, SIGMOID, Activation, get_activation
+from glmbrian.activations import (
+    CLOGLOG,
+    PROBIT,
+    SIGMOID,
+    Activation,
+    get_activation,
+    name_to_save,
+)
 
 BY_NAME = {"sigmoid": SIGMOID, "probit": PROBIT, "cloglog": CLOGLOG}
 CLOSE = dict(rtol=1e-12, atol=1e-300)  # below are the subnormal numbers
@@ -229,3 +236,11 @@ def test_copies_are_the_same(name):
 def test_own_activation_that_takes_a_name_is_copied_as_it_is():
     own = dataclasses.replace(get_activation("sigmoid"), expression="0.1")
     assert copy.deepcopy(own).expression == "0.1"
+
+
+def test_name_to_save():
+    assert [name_to_save(name) for name in BY_NAME] == list(BY_NAME)
+    assert name_to_save(PROBIT) == "probit"
+    own = dataclasses.replace(PROBIT, expression="0.1")
+    with pytest.raises(ValueError, match=r"activation must be one of sigmoid, .* to be saved"):
+        name_to_save(own)
