@@ -1,6 +1,7 @@
 """What all tests share: a clean Brian 2 for each, and nothing written outside."""
 
 import contextlib
+import gc
 import os
 import shlex
 import shutil
@@ -62,6 +63,16 @@ def pytest_configure(config):
         os.environ[CACHE_VARIABLE] = folder
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
         config.add_cleanup(lambda: os.environ.pop(CACHE_VARIABLE, None))
+    from brian2 import prefs
+
+    prefs.codegen.runtime.cython.cache_dir = cython_folder()
+    # Cython compiles every operation by itself: the tests that are about it ask for it.
+    prefs.codegen.target = "numpy"
+
+
+def cython_folder():
+    """Return where Brian's Cython target keeps what it compiled: not the user's folder."""
+    return os.path.join(os.environ[CACHE_VARIABLE], "cython")
 
 
 @contextlib.contextmanager
@@ -81,6 +92,11 @@ def quick_compilation():
 def has_compiler():
     chosen = shlex.split(os.environ.get("CXX", ""))[:1]
     return any(map(shutil.which, [*chosen, "g++", "clang++"]))
+
+
+def pytest_collection_finish():
+    # Brian collects garbage in every run, and would go through all imported modules.
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items):

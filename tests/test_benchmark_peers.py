@@ -5,18 +5,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from brian2 import prefs
 
 import glmbrian as glm
 from glmbrian.benchmark.peers import PEERS, HandTuned, NumbaKernel, PlainBrian, PyTorch
 from glmbrian.learning import first_to_spike_log_likelihood, membrane_potential
 
 DIGITS = glm.datasets.load_mnist((5, 7), n_train=200, n_test=200)
-
-
-@pytest.fixture(autouse=True)
-def numpy_target():
-    prefs.codegen.target = "numpy"
 
 
 def case(peer, label=None, **options):

@@ -20,7 +20,6 @@ from glmbrian import brian_internals
 
 
 def test_spike_array_ends_with_the_number_of_spikes():
-    prefs.codegen.target = "numpy"
     group = NeuronGroup(4, "v : 1", threshold="v > 0", reset="")
     group.v = [0, 1, 0, 1]
     seen = []
@@ -33,7 +32,6 @@ def test_spike_array_ends_with_the_number_of_spikes():
 
 
 def test_different_time_steps_are_warned_of_unless_they_may_differ():
-    prefs.codegen.target = "numpy"
     source = NeuronGroup(1, "v : 1", threshold="v > 0", reset="", dt=0.1 * ms)
     target = NeuronGroup(1, "v : 1", dt=1 * ms)
     warned, known = (Synapses(source, target, on_pre="v += 1", name=name) for name in ("one", "other"))
@@ -47,7 +45,6 @@ def test_different_time_steps_are_warned_of_unless_they_may_differ():
 
 
 def test_what_arrives_after_a_delay():
-    prefs.codegen.target = "numpy"
     group = NeuronGroup(3, "v : 1", threshold="i == t_in_timesteps", reset="", dt=1 * ms)
     synapses = Synapses(group, group, on_pre="v_post += 1")
     synapses.connect(j="i")

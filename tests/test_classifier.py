@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from brian2 import prefs
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
@@ -14,11 +13,6 @@ from glmbrian.learning import membrane_potential
 
 DIGITS = glm.datasets.load_mnist((5, 7))
 compiled = pytest.mark.compiled
-
-
-@pytest.fixture(autouse=True)
-def numpy_target():
-    prefs.codegen.target = "numpy"
 
 
 @pytest.fixture(scope="module")

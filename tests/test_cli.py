@@ -22,9 +22,6 @@ MEASURES = {
 
 @pytest.fixture(autouse=True)
 def in_a_folder(tmp_path, monkeypatch):
-    from brian2 import prefs
-
-    prefs.codegen.target = "numpy"
     monkeypatch.chdir(tmp_path)
 
 

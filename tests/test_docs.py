@@ -134,11 +134,9 @@ def test_pages_show_code():
     ],
 )
 def test_code_of_pages_runs(page, tmp_path, monkeypatch):
-    from brian2 import prefs
     from matplotlib import pyplot
 
     monkeypatch.chdir(tmp_path)
-    prefs.codegen.target = "numpy"  # not worth compiling
     namespace = {"__name__": "__main__"}
     left_out = []
     for block in blocks_of(page):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from brian2 import Network, SpikeMonitor, defaultclock, ms, prefs
+from brian2 import Network, SpikeMonitor, defaultclock, ms
 
 import glmbrian as glm
 from glmbrian.encoding import LEVEL_OF_BYTE, levels, rate_encode
@@ -10,8 +10,7 @@ from glmbrian.randomness import derive_keys
 
 
 @pytest.fixture(autouse=True)
-def numpy_target():
-    prefs.codegen.target = "numpy"
+def steps_of_a_millisecond():
     defaultclock.dt = 1 * ms
 
 

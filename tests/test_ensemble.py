@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from brian2 import prefs
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -14,11 +13,6 @@ import glmbrian as glm
 DIGITS = glm.datasets.load_mnist((5, 7), 20, 0)
 X, Y = DIGITS.X_train, DIGITS.y_train
 DEVICES = ["runtime", pytest.param("cpp_standalone", marks=pytest.mark.compiled)]
-
-
-@pytest.fixture(autouse=True)
-def numpy_target():
-    prefs.codegen.target = "numpy"
 
 
 @pytest.mark.parametrize("batch_size", [1, 7])

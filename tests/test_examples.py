@@ -118,7 +118,6 @@ def test_readouts_see_what_their_kernels_weigh(on_numpy):
 
 def test_coupling_adds_correlations_of_some_milliseconds():
     module = example("coupled_population")
-    prefs.codegen.target = "numpy"
     spikes, _, _ = module.simulate(duration=4000 * ms, seed=1)
     alike = module.pairs(module.ON, module.ON) + module.pairs(module.OFF, module.OFF)
     opposite = module.pairs(module.ON, module.OFF)
@@ -138,10 +137,7 @@ def test_coupling_adds_correlations_of_some_milliseconds():
 @pytest.fixture(scope="module")
 def repeats():
     module = example("single_neurons")
-    before = prefs.codegen.target
-    prefs.codegen.target = "numpy"
     trains, _, _ = module.simulate(n_repeats=30, seed=2)
-    prefs.codegen.target = before
     return module, trains
 
 
@@ -190,7 +186,6 @@ def command(monkeypatch):
 def test_command_line_draws_a_figure(name, command, tmp_path):
     from matplotlib.image import imread
 
-    prefs.codegen.target = "numpy"
     command(name, "--device", "runtime", "--output", tmp_path / "figure.png")
     picture = imread(tmp_path / "figure.png")[..., :3]
     assert min(picture.shape[:2]) > 800 and 0.02 < np.mean(picture < 0.5) < 0.5

@@ -37,8 +37,7 @@ both_windows = pytest.mark.parametrize("window", [SHORT, LONG])
 
 
 @pytest.fixture(autouse=True)
-def in_numpy():
-    prefs.codegen.target = "numpy"
+def steps_of_a_millisecond():
     defaultclock.dt = 1 * ms
 
 

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from brian2 import Network, PoissonGroup, SpikeMonitor, defaultclock, ms, prefs
+from brian2 import Network, PoissonGroup, SpikeMonitor, defaultclock, ms
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -116,7 +116,6 @@ def test_fit_ends_at_the_maximum_near_the_truth(recorded):
 
 def test_fit_of_what_brian_simulated():
     """A feedback kernel beside coupling that leaves out the neuron itself."""
-    prefs.codegen.target = "numpy"
     defaultclock.dt = 1 * ms
     rng = np.random.default_rng(3)
     population = glm.GLMPopulation(

@@ -33,11 +33,6 @@ needs_genn = [
 RULES = ["first-to-spike", "rate"]
 
 
-@pytest.fixture(autouse=True)
-def numpy_target():
-    prefs.codegen.target = "numpy"
-
-
 def classifier(rule, device, **settings):
     common = dict(n_steps=5, n_basis=3, n_epochs=1, random_state=4, gpu=False, verbose=False)
     return glm.GLMClassifier(rule, device=device, **{**common, **settings})

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from brian2 import Hz, ms, prefs, second, us
+from brian2 import Hz, ms, second, us
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -214,7 +214,6 @@ def moving_bar(random, direction):
 
 
 def test_a_classifier_learns_the_direction_of_a_moving_bar():
-    prefs.codegen.target = "numpy"
     random = np.random.default_rng(0)
     directions = ("right", "left", "down", "up")
     samples = [(moving_bar(random, directions[k % 4]), directions[k % 4]) for k in range(120)]

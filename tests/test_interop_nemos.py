@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 import pytest
-from brian2 import Network, SpikeGeneratorGroup, SpikeMonitor, StateMonitor, defaultclock, ms, prefs
+from brian2 import Network, SpikeGeneratorGroup, SpikeMonitor, StateMonitor, defaultclock, ms
 
 import glmbrian as glm
 
@@ -173,7 +173,6 @@ def test_population_with_only_its_own_history_has_feedback():
 @pytest.mark.parametrize("observations, link", [("Bernoulli", None), ("Poisson", None)])
 def test_simulation_has_the_potential_of_nemos(observations, link):
     """Recorded trains drive a coupled population, which NeMoS then sees spike."""
-    prefs.codegen.target = "numpy"
     defaultclock.dt = 1 * ms
     x, y = recording(11, 3, n_source=4)
     x = (x > 0.8).astype(float)[:300]

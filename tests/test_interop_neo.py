@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 import pytest
-from brian2 import Hz, Network, PoissonGroup, SpikeMonitor, defaultclock, ms, prefs, second
+from brian2 import Hz, Network, PoissonGroup, SpikeMonitor, defaultclock, ms, second
 
 from glmbrian.interop import Recording, from_neo, to_neo
 
@@ -69,7 +69,6 @@ class TestWithNeo:
         assert cut.trains(1 * ms).T.tolist() == [[0, 1, 0, 0, 0, 0], [0] * 6]
 
     def test_brian_to_neo_and_back_to_brian(self):
-        prefs.codegen.target = "numpy"
         group = PoissonGroup(4, [200, 0, 400, 100] * Hz)
         monitor = SpikeMonitor(group)
         net = Network(group, monitor)

@@ -13,7 +13,6 @@ from brian2 import (
     defaultclock,
     ms,
     mV,
-    prefs,
     second,
     set_device,
 )
@@ -23,11 +22,6 @@ from hypothesis.extra.numpy import arrays
 
 import glmbrian as glm
 from glmbrian.interop import Recording
-
-
-@pytest.fixture(autouse=True)
-def numpy_target():
-    prefs.codegen.target = "numpy"
 
 
 def steps_of(monitor, dt):

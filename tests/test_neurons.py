@@ -23,9 +23,10 @@ from glmbrian.filters import LONGEST_SHIFT_REGISTER
 from glmbrian.learning import membrane_potential
 
 N_STEPS = 60
+# Brian's Cython target takes minutes to compile all this: it has smaller tests, in
+# test_existing_models.py, test_examples.py and test_simulation.py.
 TARGETS = [
     "numpy",
-    pytest.param("cython", marks=pytest.mark.compiled),
     pytest.param("cpp_standalone", marks=pytest.mark.compiled),
 ]
 LONG = LONGEST_SHIFT_REGISTER + 20
@@ -146,10 +147,11 @@ def test_weights_read_back(observed, case):
 SPIKES_ON_FIRST_TARGET = {}
 
 
-@pytest.mark.parametrize("source", ["rate encoder", "generator", "integrate and fire", "glm"])
-def test_inputs_are_the_same_on_every_target(observed, source):
-    train = observed["inputs"][source]
-    np.testing.assert_array_equal(train, SPIKES_ON_FIRST_TARGET.setdefault(source, train))
+def test_inputs_are_the_same_on_every_target(observed):
+    for source, train in observed["inputs"].items():
+        if source != "poisson":  # drawn by Brian
+            first = SPIKES_ON_FIRST_TARGET.setdefault(source, train)
+            np.testing.assert_array_equal(train, first, err_msg=source)
 
 
 def test_input_moves_the_potential_one_step_later():

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from conftest import cython_folder
 from nbclient import NotebookClient
 
 import glmbrian
@@ -50,6 +51,9 @@ def test_runs_from_top_to_bottom(path, kernel, tmp_path):
     notebook = nbformat.read(path, as_version=4)
     folder = tmp_path / "work"
     folder.mkdir()
+    # Brian reads this file on import.
+    preferences = folder / "brian_preferences"
+    preferences.write_text(f"codegen.runtime.cython.cache_dir = {cython_folder()!r}\n")
     NotebookClient(
         notebook,
         timeout=600,
@@ -60,7 +64,7 @@ def test_runs_from_top_to_bottom(path, kernel, tmp_path):
     assert any("image/png" in output.get("data", {}) for output in outputs)
     # Nothing that a reader would worry about, such as warnings.
     assert [output.text for output in outputs if output.get("name") == "stderr"] == []
-    assert list(folder.iterdir()) == []
+    assert list(folder.iterdir()) == [preferences]
 
 
 @every_notebook

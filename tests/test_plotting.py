@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from brian2 import ms, mV, prefs, second
+from brian2 import ms, mV, second
 from matplotlib.colors import to_rgb
 from sklearn.exceptions import NotFittedError
 
@@ -20,7 +20,6 @@ from glmbrian.plotting.style import DIVERGING
 
 @pytest.fixture(autouse=True)
 def quiet_pyplot(restore_brian):
-    prefs.codegen.target = "numpy"
     plt.close("all")
     yield
     plt.close("all")
@@ -50,12 +49,7 @@ def make(n_inputs=16, names=(5, 7), n_epochs=3, **parameters):
 @pytest.fixture(scope="module")
 def fitted():
     """Two classes, and 16 inputs: an image of 4 x 4."""
-    target = prefs.codegen.target
-    prefs.codegen.target = "numpy"
-    try:
-        return make()
-    finally:
-        prefs.codegen.target = target
+    return make()
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from brian2 import (
     SpikeMonitor,
     StateMonitor,
     ms,
-    prefs,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,7 +23,6 @@ from glmbrian.plotting.potentials import potential_of_even_odds
 
 @pytest.fixture(autouse=True)
 def quiet_pyplot(restore_brian):
-    prefs.codegen.target = "numpy"
     plt.close("all")
     yield
     plt.close("all")

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from brian2 import Network, SpikeGeneratorGroup, SpikeMonitor, StateMonitor, defaultclock, ms, prefs
+from brian2 import Network, SpikeGeneratorGroup, SpikeMonitor, StateMonitor, defaultclock, ms
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -159,7 +159,6 @@ def same_parameters(one, other):
 
 
 def test_simulation_has_the_potential_of_the_population_and_gives_it_back():
-    prefs.codegen.target = "numpy"
     defaultclock.dt = 1 * ms
     rng = np.random.default_rng(7)
     population = random_population(rng, stimulus=4, coupling=3)

@@ -7,7 +7,6 @@ from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
-from brian2 import prefs
 from scipy.stats import ttest_1samp
 from sklearn.model_selection import GridSearchCV
 
@@ -24,11 +23,6 @@ from glmbrian.reproduce.selection import mean_accuracies, selected, selection_fi
 
 DIGITS = glm.datasets.load_mnist((5, 7), 30, 30)
 DECODINGS = ("first-to-spike", "rate")
-
-
-@pytest.fixture(autouse=True)
-def numpy_target():
-    prefs.codegen.target = "numpy"
 
 
 def fitted(decoding, n_steps=4, **parameters):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from brian2 import prefs
+from conftest import quick_compilation
 
 import glmbrian as glm
 from glmbrian.decoding import decide, measures
@@ -16,8 +17,6 @@ N, N_INPUTS, N_OUTPUTS, N_STEPS = 25, 30, 3, 6
 INPUT_KEY, ORDER_KEY, OUTPUT_KEY = 12345678901234567890, 987654321, 55555
 RULES = ["first-to-spike", "rate"]
 PLACES = ["numpy", pytest.param("cpp_standalone", marks=pytest.mark.compiled)]
-#: Brian compiles each operation of its Cython target by itself, in seconds.
-CYTHON = pytest.param("cython", marks=[pytest.mark.compiled, pytest.mark.long])
 
 
 def get_place(name):
@@ -119,10 +118,12 @@ def test_fifty_updates_equal_the_maths(place, rule, case):
     check_fifty_updates(place, rule, *case)
 
 
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("place", [CYTHON])
-def test_fifty_updates_equal_the_maths_in_cython(place, rule):
-    check_fifty_updates(place, rule, *CASES[0])
+@pytest.mark.compiled
+@pytest.mark.long
+def test_fifty_updates_equal_the_maths_in_cython():
+    # Brian compiles each operation of its Cython target by itself, in seconds.
+    with quick_compilation():
+        check_fifty_updates("cython", "rate", *CASES[0])
 
 
 def check_fifty_updates(place, rule, activation, kind, batch_size, first):

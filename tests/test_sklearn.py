@@ -8,7 +8,6 @@ import warnings
 import numpy as np
 import pytest
 import sklearn
-from brian2 import prefs
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_blobs
@@ -46,11 +45,6 @@ EXPECTED_FAILED_CHECKS = {
     "check_methods_subset_invariance": "the spikes that encode a presentation depend on its place "
     "in X, so that equal images get different spikes",
 }
-
-
-@pytest.fixture(autouse=True)
-def numpy_target():
-    prefs.codegen.target = "numpy"
 
 
 def small(**parameters):

@@ -30,8 +30,7 @@ N_TRAINED = N_STEPS * N_PRESENTATIONS
 
 
 @pytest.fixture(autouse=True)
-def on_numpy():
-    prefs.codegen.target = "numpy"
+def steps_of_a_millisecond():
     defaultclock.dt = 1 * ms
 
 
