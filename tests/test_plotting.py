@@ -466,7 +466,7 @@ def report(classifier):
 @pytest.mark.parametrize(
     "draw, message",
     [
-        (plotting.plot_learning_curve, "classifier must be a fitted GLMClassifier, its history_, or"),
+        (plotting.plot_learning_curve, "classifier must be a fitted GLMClassifier, its history_, a list"),
         (plotting.plot_kernels, "model must be a fitted GLMClassifier, GLMSynapses, or an array"),
         (plotting.plot_weight_map, "model must be a fitted GLMClassifier, GLMSynapses, or an array"),
         (plotting.plot_feedback_kernels, "model must be a fitted GLMClassifier, GLMNeurons, or an"),

@@ -88,7 +88,8 @@ def kernel_set(model, dt):
     if not isinstance(values, np.ndarray):
         raise TypeError(
             "model must be a fitted GLMClassifier, GLMSynapses, or an array of kernels of the "
-            f"shape (n_source, n_target, window), got {model!r}"
+            "shape (n_source, n_target, window), such as GLMPopulation.kernel(name), "
+            f"got {model!r}"
         )
     values = finite_array(values, "model (an array of kernels)", ("n_source", "n_target", "window"))
     return KernelSet(_not_empty(values), step)

@@ -107,7 +107,7 @@ def _history(classifier):
         return classifier.history_
     if not isinstance(classifier, (list, tuple, np.ndarray)):
         raise TypeError(
-            "classifier must be a fitted GLMClassifier, its history_, or a list of these, "
-            f"got {classifier!r}"
+            "classifier must be a fitted GLMClassifier, its history_, a list of these, or an array "
+            f"such as the log_likelihoods of a Trainer, got {classifier!r}"
         )
     return finite_array(classifier, "classifier (a history)", ("n_epochs",))
