@@ -294,6 +294,6 @@ def name_to_save(activation):
     if _BY_NAME.get(activation.name) is not activation:
         raise ValueError(
             f"activation must be one of {', '.join(BUILT_IN_ACTIVATIONS)} to be saved, "
-            f"got {activation!r}"
+            "got one of your own"
         )
     return activation.name

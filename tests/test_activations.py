@@ -242,5 +242,5 @@ def test_name_to_save():
     assert [name_to_save(name) for name in BY_NAME] == list(BY_NAME)
     assert name_to_save(PROBIT) == "probit"
     own = dataclasses.replace(PROBIT, expression="0.1")
-    with pytest.raises(ValueError, match=r"activation must be one of sigmoid, .* to be saved"):
+    with pytest.raises(ValueError, match=r"activation must be one of sigmoid, .* to be saved, got one of your own"):
         name_to_save(own)

@@ -3,11 +3,13 @@
 import importlib.util
 import runpy
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
-from brian2 import device, ms, prefs, set_device
+from brian2 import device, ms, set_device
+from conftest import quick_compilation
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "examples"
 EXAMPLES = sorted(path.stem for path in FOLDER.glob("*.py"))
@@ -26,19 +28,13 @@ def example(name):
     return module
 
 
-def simulate(name, target, **settings):
-    """Run an example on the standalone device, or on one of Brian's targets."""
-    if target == "cpp_standalone":
-        prefs.devices.cpp_standalone.extra_make_args_unix = ["-j2"]
-        if name != "cuba_readout":  # which has flags of its own, and is chaotic
-            # The compiler takes longer than the runs.
-            flags = prefs.codegen.cpp.extra_compile_args_gcc
-            prefs.codegen.cpp.extra_compile_args = [flag.replace("-O3", "-O0") for flag in flags]
-        set_device("cpp_standalone", directory=None)
-        device.build_options["with_output"] = False
-    else:
-        prefs.codegen.target = target
-    return example(name).simulate(**settings)
+def in_standalone(name):
+    """Return what an example gave on the standalone device."""
+    set_device("cpp_standalone", directory=None)
+    device.build_options["with_output"] = False
+    # One has flags of its own, and is chaotic.
+    with nullcontext() if name == "cuba_readout" else quick_compilation():
+        return example(name).simulate(**SHORT[name])
 
 
 def leaves(result):
@@ -57,22 +53,13 @@ def test_every_example_is_tested():
 @pytest.fixture(scope="module")
 def on_numpy():
     """What each example gave on Brian's NumPy target."""
-    before = prefs.codegen.target
-    results = {name: simulate(name, "numpy", **SHORT[name]) for name in EXAMPLES}
-    prefs.codegen.target = before
-    return results
+    return {name: example(name).simulate(**SHORT[name]) for name in EXAMPLES}
 
 
-@pytest.mark.parametrize(
-    "name, target",
-    [
-        *(pytest.param(name, "cpp_standalone", marks=pytest.mark.compiled) for name in EXAMPLES),
-        # Brian compiles each operation of its Cython target by itself: minutes for all of them.
-        pytest.param("coupled_population", "cython", marks=[pytest.mark.compiled, pytest.mark.long]),
-    ],
-)
-def test_devices_give_the_same_spikes(name, target, on_numpy):
-    ours, others = leaves(on_numpy[name]), leaves(simulate(name, target, **SHORT[name]))
+@pytest.mark.compiled
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_devices_give_the_same_spikes(name, on_numpy):
+    ours, others = leaves(on_numpy[name]), leaves(in_standalone(name))
     assert len(ours) == len(others)
     for one, other in zip(ours, others):
         # Spike times, indices and trains are to the last bit what multiples of dt are;

@@ -82,7 +82,6 @@ TIMES = np.concatenate([np.arange(50), 50 + 0.5 * np.arange(40)])
 def three_runs(target):
     """Return, for a short window and for a long one, what three runs gave."""
     if target == "cpp_standalone":
-        prefs.devices.cpp_standalone.extra_make_args_unix = ["-j2"]
         set_device("cpp_standalone", directory=None, build_on_run=False)
     else:
         prefs.codegen.target = target

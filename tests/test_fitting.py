@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from brian2 import Network, PoissonGroup, SpikeMonitor, defaultclock, ms
+from brian2 import Network, PoissonGroup, SpikeMonitor, defaultclock, ms, seed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -128,12 +128,13 @@ def test_fit_of_what_brian_simulated():
         SMOOTH,
         [[-2.0, 0.5, 0.5], [-1.0, -1.0, 0.5]],
     )
+    seed(1)
     source = PoissonGroup(2, 200 / (1000 * ms))
     neurons = population.neurons(random_state=4)
     synapses = population.synapses(source, neurons), population.synapses(neurons, neurons, "coupling")
     monitors = SpikeMonitor(source), SpikeMonitor(neurons)
-    Network(source, neurons, synapses, monitors).run(4000 * ms)
-    x, y = np.zeros((2, 4000, 2))
+    Network(source, neurons, synapses, monitors).run(12000 * ms)
+    x, y = np.zeros((2, 12000, 2))
     for train, monitor in zip((x, y), monitors):
         train[np.round(monitor.t / ms).astype(int), monitor.i[:]] = 1
     inputs = {"stimulus": x, "coupling": y}

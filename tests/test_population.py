@@ -258,7 +258,7 @@ def test_file_that_is_none_is_refused(tmp_path):
 def test_activation_of_ones_own_is_not_saved(tmp_path):
     own = replace(glm.get_activation("sigmoid"), expression="1 / (1 + exp(-u))")
     population = glm.GLMPopulation([0.0], glm.IndicatorBasis(1), [[[1.0]]], activation=own)
-    with pytest.raises(ValueError, match="^activation: only the named"):
+    with pytest.raises(ValueError, match="^activation must be one of sigmoid, .* got one of your own"):
         population.save(tmp_path / "population.npz")
     assert not list(tmp_path.iterdir())
 

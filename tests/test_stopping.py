@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from brian2 import Network, NeuronGroup, SpikeMonitor, defaultclock, device, ms, prefs, set_device
+from conftest import quick_compilation
 
 import glmbrian as glm
 from glmbrian.brian_internals import CPP_PROGRAM_CAN_STOP
@@ -27,7 +28,8 @@ def two_runs(stop_on):
 def test_runtime(target, stop_on, last):
     prefs.codegen.target = target
     defaultclock.dt = 1 * ms
-    monitor = two_runs(stop_on)
+    with quick_compilation():
+        monitor = two_runs(stop_on)
     assert np.round(monitor.t[-1] / ms) == last
 
 
@@ -40,8 +42,9 @@ def test_cpp_standalone():
             two_runs("all")
         assert "needs Brian 2.6 or newer" in str(raised.getrepr(style="short", chain=True))
         return
-    monitor = two_runs("all")
-    device.build(directory=None, with_output=False)
+    with quick_compilation():
+        monitor = two_runs("all")
+        device.build(directory=None, with_output=False)
     assert np.round(monitor.t[-1] / ms) == 5
 
 

@@ -19,6 +19,7 @@ from brian2 import (
     seed,
     set_device,
 )
+from conftest import quick_compilation
 
 import glmbrian as glm
 from glmbrian import learning
@@ -206,7 +207,8 @@ def trained(request):
             case.set_weights()
     network.run((N_TRAINED + N_FREE) * ms - network.t, namespace={})
     if request.param == "cpp_standalone":
-        device.build(directory=None, with_output=False)
+        with quick_compilation():
+            device.build(directory=None, with_output=False)
     encoder_trains = trains(monitor, N_TRAINED + N_FREE)
     prefs.codegen.target = previous
     return {
@@ -357,9 +359,10 @@ def test_several_runs_where_code_is_compiled(compiled):
 
     expected = learned_in(run_twice())
     choose(compiled)
-    parts = run_twice()
-    if compiled == "cpp_standalone":
-        device.build(directory=None, with_output=False)
+    with quick_compilation():
+        parts = run_twice()
+        if compiled == "cpp_standalone":
+            device.build(directory=None, with_output=False)
     assert_same(learned_in(parts), expected)
     np.testing.assert_array_equal(parts["neurons"].clamp[:], 0)
 
