@@ -7,7 +7,7 @@ from conftest import quick_compilation
 
 import glmbrian as glm
 from glmbrian.decoding import decide, measures
-from glmbrian.devices import get_device
+from glmbrian.devices import get_device, runtime
 from glmbrian.encoding import LEVEL_OF_BYTE, levels, rate_encode
 from glmbrian.model import Inputs, Network, Outcome, Parameters, Testing, Training
 from glmbrian.progress import Silent
@@ -124,6 +124,24 @@ def test_fifty_updates_equal_the_maths_in_cython():
     # Brian compiles each operation of its Cython target by itself, in seconds.
     with quick_compilation():
         check_fifty_updates("cython", "rate", "sigmoid", "bytes", 1, 0)
+
+
+def test_few_presentations_are_not_worth_compiling():
+    prefs.codegen.target = "auto"
+    for n_presentations, target in ((14_999, "numpy"), (15_000, "auto")):
+        with runtime._code_generation(n_presentations):
+            assert prefs.codegen.target == target
+        assert prefs.codegen.target == "auto"
+    prefs.codegen.target = "cython"  # which somebody chose
+    with runtime._code_generation(1):
+        assert prefs.codegen.target == "cython"
+
+
+def test_few_presentations_compile_nothing(tmp_path):
+    prefs.codegen.target = "auto"
+    prefs.codegen.runtime.cython.cache_dir = str(tmp_path)
+    check_fifty_updates("auto", "rate", "sigmoid", "bytes", 1, 0)
+    assert list(tmp_path.iterdir()) == [] and prefs.codegen.target == "auto"
 
 
 def check_fifty_updates(place, rule, activation, kind, batch_size, first):

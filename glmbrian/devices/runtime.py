@@ -1,8 +1,8 @@
 """The runtime device: Brian simulates step by step, called from Python.
 
-Runs on Brian's NumPy and Cython targets, whichever ``prefs.codegen.target`` says.
-The operations between time steps are plain Python; `native/presentations.hpp` is
-their counterpart in compiled programs.
+Runs on Brian's NumPy and Cython targets, whichever ``prefs.codegen.target`` says; if it
+says "auto", on NumPy unless there is much to do.  The operations between time steps are
+plain Python; `native/presentations.hpp` is their counterpart in compiled programs.
 """
 
 import time
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import numpy as np
 from brian2 import Clock, ms
 from brian2 import Network as BrianNetwork
-from brian2 import NetworkOperation
+from brian2 import NetworkOperation, prefs
 from brian2.devices.device import RuntimeDevice, get_device, reset_device, set_device
 
 from ..brian_internals import SCHEDULE, double_precision
@@ -27,6 +27,10 @@ from ..neurons import GLMNeurons
 from ..progress import Silent
 from ..randomness import DRAW_LEVELS, shuffled, split_key
 from ..synapses import GLMSynapses
+
+#: As many presentations take as long to simulate in NumPy as Brian's Cython target takes
+#: to compile (half a minute) and to simulate.
+_WORTH_COMPILING = 15_000
 
 
 def train(network, parameters, inputs, labels, training, progress):
@@ -65,6 +69,18 @@ def _runtime_device():
             reset_device()
 
 
+@contextmanager
+def _code_generation(n_presentations):
+    """Where Brian may choose the target, choose the one that is done first."""
+    before = prefs.codegen.target
+    if before == "auto" and n_presentations < _WORTH_COMPILING:
+        prefs.codegen.target = "numpy"
+    try:
+        yield
+    finally:
+        prefs.codegen.target = before
+
+
 class _Simulation:
     """A network, and what happens between its time steps."""
 
@@ -83,7 +99,7 @@ class _Simulation:
         self.n_presentations = n_presentations
         self.started = None
         created = time.perf_counter()
-        with _runtime_device():
+        with _runtime_device(), _code_generation(n_presentations):
             self._create()
             # An upper bound: `end_step` stops the run after the last presentation.
             self.brian.run(n_presentations * self.network.n_steps * self.clock.dt, namespace={})
