@@ -99,7 +99,7 @@ def early_stopping(n_steps, n_rounds, n_epochs):
         classifiers.append(one.fit(data.images[:2000], data.labels[:2000]))
     first, rate = classifiers
     rounds = []
-    for _ in range(n_rounds):
+    for _ in range(4 * n_rounds):  # a test takes a third of a second, so that there is noise
         seconds = []
         for classifier in classifiers:
             tested = classifier.evaluate(data.images, data.labels)
