@@ -81,8 +81,9 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         Period of the desired train in rate training.
     device : {"cpp_standalone", "runtime", "genn"}
         Compile training and testing to C++ programs; or let Brian simulate in
-        Python, on the target that ``brian2.prefs.codegen.target`` names; or compile
-        them with GeNN (see `gpu`).
+        Python, on the target that ``brian2.prefs.codegen.target`` names (if it is
+        "auto", in NumPy where that is done before Cython code would be compiled); or
+        compile them with GeNN (see `gpu`).
     on_silence : {"potential", "random", "reject"}
         Without any output spike decide for the neuron with the highest membrane
         potential, for any, or for none (label -1).

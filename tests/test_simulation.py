@@ -1,5 +1,8 @@
 """Learning and testing in simulation equal the plain maths, on every device."""
 
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from brian2 import prefs
@@ -126,15 +129,43 @@ def test_fifty_updates_equal_the_maths_in_cython():
         check_fifty_updates("cython", "rate", "sigmoid", "bytes", 1, 0)
 
 
-def test_few_presentations_are_not_worth_compiling():
+@pytest.mark.parametrize(
+    "n_inputs, n_outputs, n_steps, n_presentations, target",
+    [
+        (784, 2, 8, 15_000, "numpy"),
+        (784, 2, 8, 16_000, "auto"),
+        (784, 200, 8, 500, "numpy"),
+        (784, 200, 8, 1000, "auto"),  # as in an ensemble
+        (5000, 10, 200, 50, "numpy"),
+        (5000, 10, 200, 200, "auto"),
+    ],
+)
+def test_few_steps_are_not_worth_compiling(n_inputs, n_outputs, n_steps, n_presentations, target):
+    network = replace(
+        make_network("rate"), n_inputs=n_inputs, n_classes=n_outputs, n_steps=n_steps
+    )
     prefs.codegen.target = "auto"
-    for n_presentations, target in ((14_999, "numpy"), (15_000, "auto")):
-        with runtime._code_generation(n_presentations):
-            assert prefs.codegen.target == target
-        assert prefs.codegen.target == "auto"
+    with runtime._code_generation(network, n_presentations):
+        assert prefs.codegen.target == target
+    assert prefs.codegen.target == "auto"
     prefs.codegen.target = "cython"  # which somebody chose
-    with runtime._code_generation(1):
+    with runtime._code_generation(network, 1):
         assert prefs.codegen.target == "cython"
+
+
+def test_threads_take_turns():
+    network, inputs = make_network("rate"), make_inputs("bytes")
+    testing = Testing("rate", INPUT_KEY, OUTPUT_KEY)
+
+    def test(_):
+        return runtime.test(network, make_start(network), inputs, testing, Silent())[0].potential_sum
+
+    prefs.codegen.target = "auto"
+    with ThreadPoolExecutor(4) as pool:
+        first, *others = pool.map(test, range(8))
+    assert prefs.codegen.target == "auto"
+    for other in others:
+        np.testing.assert_array_equal(other, first)
 
 
 def test_few_presentations_compile_nothing(tmp_path):

@@ -5,6 +5,7 @@ says "auto", on NumPy unless there is much to do.  The operations between time s
 plain Python; `native/presentations.hpp` is their counterpart in compiled programs.
 """
 
+import threading
 import time
 from contextlib import contextmanager
 
@@ -28,9 +29,12 @@ from ..progress import Silent
 from ..randomness import DRAW_LEVELS, shuffled, split_key
 from ..synapses import GLMSynapses
 
-#: As many presentations take as long to simulate in NumPy as Brian's Cython target takes
-#: to compile (half a minute) and to simulate.
-_WORTH_COMPILING = 15_000
+#: Brian's Cython target first compiles, for about as many seconds.  A step then takes less
+#: time than in NumPy: by so many seconds, and so many for each pair of input and output.
+_COMPILING, _SAVED_A_STEP, _SAVED_A_PAIR = 30.0, 2e-4, 3e-8
+
+#: Brian's device and preferences are those of all threads, which therefore take turns.
+_TURN = threading.RLock()
 
 
 def train(network, parameters, inputs, labels, training, progress):
@@ -70,10 +74,11 @@ def _runtime_device():
 
 
 @contextmanager
-def _code_generation(n_presentations):
+def _code_generation(network, n_presentations):
     """Where Brian may choose the target, choose the one that is done first."""
     before = prefs.codegen.target
-    if before == "auto" and n_presentations < _WORTH_COMPILING:
+    saved = _SAVED_A_STEP + _SAVED_A_PAIR * network.n_inputs * network.n_outputs
+    if before == "auto" and n_presentations * network.n_steps * saved < _COMPILING:
         prefs.codegen.target = "numpy"
     try:
         yield
@@ -99,7 +104,7 @@ class _Simulation:
         self.n_presentations = n_presentations
         self.started = None
         created = time.perf_counter()
-        with _runtime_device(), _code_generation(n_presentations):
+        with _TURN, _runtime_device(), _code_generation(self.network, n_presentations):
             self._create()
             # An upper bound: `end_step` stops the run after the last presentation.
             self.brian.run(n_presentations * self.network.n_steps * self.clock.dt, namespace={})
