@@ -149,6 +149,12 @@ def main():
     if options.run:
         sys.exit(not check_and_measure(options.run.resolve()))
     if not (options.prepare or options.run):
+        from glmbrian.genn_environment import GeNNNotFound, check_environment
+
+        try:
+            check_environment(gpu=True)
+        except GeNNNotFound as error:
+            parser.error(str(error))
         with tempfile.TemporaryDirectory() as folder:
             prepare(Path(folder))
             sys.exit(not check_and_measure(Path(folder)))

@@ -82,6 +82,7 @@ def check_environment(gpu):
         )
     if gpu and find_cuda() is None:
         raise GeNNNotFound(
-            "a GPU was asked for, and CUDA was not found: set the environment variable CUDA_PATH "
-            "to its folder, or ask for GeNN's CPU code (gpu=False, --no-gpu)"
+            "a GPU was asked for, and no NVIDIA card with CUDA was found: set the environment "
+            "variable CUDA_PATH to CUDA's folder where there is one, or ask for GeNN's CPU code "
+            "(gpu=False, --no-gpu)"
         )
