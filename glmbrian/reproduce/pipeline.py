@@ -69,7 +69,7 @@ def reproduce(targets, protocol, output, workers, device="cpp_standalone", verbo
             study.run(run, progress)
     checked = study.write(output)
     done = {"targets": targets, **study.done, "seconds": time.perf_counter() - started}
-    about["runs"].append(done)
+    about["runs"].append({**done, "glmbrian": __version__})
     _write_json(output / _SETTINGS_FILE, about)
     if not study.n_fits:
         done = {"targets": targets}  # all else would be zeros
@@ -280,6 +280,7 @@ def _earlier_runs(output, about):
     try:
         earlier = json.loads((output / _SETTINGS_FILE).read_text())
         runs = list(earlier.pop("runs"))
+        earlier = _as_described_today(earlier)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise ValueError(
             f"output: {output} is not empty, and holds no {_SETTINGS_FILE} of an earlier run; "
@@ -292,6 +293,20 @@ def _earlier_runs(output, about):
             f"{_SETTINGS_FILE}); choose another folder, or remove that one"
         )
     return runs
+
+
+def _as_described_today(earlier):
+    """Return what another version of the package has written in the form of this one.
+
+    Parameters that it did not know yet were as by default; and with other versions of the
+    package, unlike those of other packages, the same seeds give the same results.
+    """
+    defaults = GLMClassifier().get_params()
+    return {
+        **earlier,
+        "settings": {name: {**defaults, **used} for name, used in earlier["settings"].items()},
+        "versions": {**earlier["versions"], "glmbrian": __version__},
+    }
 
 
 def _write_json(path, content):
