@@ -5,15 +5,20 @@ Brian version at hand.
 """
 
 import logging
+import os
+import threading
 from contextlib import contextmanager
+from copy import copy
+from importlib import import_module
 
 import brian2
 import numpy as np
-from brian2 import prefs
+from brian2 import Function, Network, NumpyCodeObject, prefs
+from brian2.core.functions import FunctionImplementationContainer
 from brian2.core.spikesource import SpikeSource
 from brian2.core.variables import DynamicArrayVariable
 from brian2.devices.cpp_standalone.device import CPPStandaloneDevice
-from brian2.devices.device import all_devices, get_device, reset_device, set_device
+from brian2.devices.device import RuntimeDevice, all_devices, get_device
 from brian2.utils.logger import catch_logs
 
 _BRIAN_VERSION = tuple(int(part) for part in brian2.__version__.split(".")[:2])
@@ -162,6 +167,79 @@ while (!({condition})) {{
 SCHEDULE = ["start", "groups", "thresholds", "synapses", "resets", "end"]
 
 
+#: `brian2.devices.device` the module, which the proxy of that name hides.
+_devices = import_module("brian2.devices.device")
+
+
+class _Turns:
+    """Lets one thread at a time swap what Brian has one of for all threads."""
+
+    def __init__(self):
+        self._lock = threading.RLock()
+        self._users_device = None
+        self._depth = 0
+        # A forked child has a copy of the lock but not the thread that would release it.
+        os.register_at_fork(after_in_child=self._renew)
+
+    @contextmanager
+    def device(self, device):
+        """Make `device` the active one, and the former one afterwards.
+
+        Brian's own `set_device` and `reset_device` would carry the time step over from one
+        default clock to the other, and write it into a standalone project of the user's.
+        """
+        with self._lock:
+            before = _devices.active_device
+            if self._depth == 0:
+                self._users_device = before
+            self._depth += 1
+            try:
+                _devices.active_device = device
+                yield device
+            finally:
+                self._depth -= 1
+                # Another thread of the user's may have chosen a device meanwhile.
+                if _devices.active_device is device:
+                    _devices.active_device = before
+
+    def _renew(self):
+        if self._lock.acquire(blocking=False):  # nobody's, or that of the thread that forked
+            self._lock.release()
+            return
+        self._lock = threading.RLock()
+        self._depth = 0
+        _devices.active_device = self._users_device
+
+
+_turns = _Turns()
+
+
+@contextmanager
+def runtime_device():
+    """Simulate in this process and at once, even if the user describes a standalone network.
+
+    One thread at a time does.
+    """
+    users = get_device()
+    with _turns.device(users if isinstance(users, RuntimeDevice) else all_devices["runtime"]):
+        try:
+            yield
+        except BaseException:
+            # Brian does not say so itself, and would take the next Ctrl-C for a request to
+            # stop this run.
+            Network._globally_running = False
+            raise
+
+
+def use_numpy(group):
+    """Let a group run on Brian's NumPy target, whichever the preferences choose for others.
+
+    For groups without an argument `codeobj_class`.
+    """
+    for part in (group, *group.contained_objects):
+        part.codeobj_class = NumpyCodeObject
+
+
 @contextmanager
 def double_precision():
     """Let Brian objects hold double precision, whatever the user's preference."""
@@ -174,79 +252,121 @@ def double_precision():
 
 
 @contextmanager
-def _private_device(device, **options):
-    """Make `device` active, and the former one afterwards.
+def private_standalone_device():
+    """Return a context in which a fresh C++ standalone device is active.
 
     ``set_device("cpp_standalone")`` would switch to the one instance that the user
     may be in the middle of describing a network for.
     """
-    name = "_glmbrian_private"
-    all_devices[name] = device
-    set_device(name, **options)
-    try:
-        with double_precision():
-            yield device
-    finally:
-        reset_device()
-        del all_devices[name]
+    with _turns.device(CPPStandaloneDevice()) as device, double_precision():
+        device.activate(build_on_run=False)
+        yield device
 
 
-def private_standalone_device():
-    """Return a context in which a fresh C++ standalone device is active."""
-    return _private_device(CPPStandaloneDevice(), build_on_run=False)
-
-
-def private_genn_device(**options):
+@contextmanager
+def private_genn_device(genn, cuda, header, **options):
     """Return a context in which a fresh GeNN device is active.
 
     The device builds with its `options` when the network is run; brian2genn does
     not build afterwards.
+
+    Parameters
+    ----------
+    genn, cuda : str or None
+        The folders of GeNN and CUDA.
+    header : str
+        A C++ header for all generated files.
+    **options
+        Of brian2genn's `build`.
     """
     from brian2genn.device import GeNNDevice
 
-    return _private_device(GeNNDevice(), build_on_run=True, **options)
-
-
-@contextmanager
-def genn_preferences(path, header):
-    """Set what brian2genn reads from Brian's preferences, and set it back.
-
-    So are those that brian2genn changes by itself when its device gets active.
-    `path` is the folder of GeNN, `header` a C++ header for all generated files.
-    """
     chosen = {
-        "devices.genn.path": path,
+        "devices.genn.path": genn,
+        "devices.genn.cuda_backend.cuda_path": cuda,
         # With dense connectivity GeNN 4.9 stops.
         "devices.genn.connectivity": "SPARSE",
         "codegen.cpp.headers": [*prefs["codegen.cpp.headers"], header],
     }
-    import brian2genn  # noqa: F401  (which registers the preferences)
-
-    changed = ["codegen.loop_invariant_optimisations", "core.network.default_schedule"]
-    before = {name: prefs[name] for name in [*chosen, *changed]}
-    try:
+    with _turns.device(GeNNDevice()) as device, double_precision(), _same_preferences():
         for name, value in chosen.items():
             prefs[name] = value
         # It would tell the user to set back what is set back here.
         with catch_logs(log_level=logging.INFO):
-            yield
+            device.activate(build_on_run=True, **options)
+            yield device
+
+
+@contextmanager
+def _same_preferences():
+    """Set back the preferences that change, such as those that brian2genn changes by itself."""
+    before, backup = dict(prefs), dict(prefs.backup_prefs)
+    try:
+        yield
     finally:
         for name, value in before.items():
-            prefs[name] = value
+            if prefs[name] is not value:
+                prefs[name] = value
+        prefs.backup_prefs = backup
 
 
-def compiler_setting():
-    """Return the C++ compiler preferences, on which a compiled program depends."""
-    names = (
-        "compiler",
-        "extra_compile_args",
-        "extra_compile_args_gcc",
-        "define_macros",
-        "headers",
-        "include_dirs",
-        "libraries",
-        "library_dirs",
-        "extra_link_args",
-    )
-    chosen = {name: prefs[f"codegen.cpp.{name}"] for name in names}
-    return {**chosen, "openmp_threads": prefs["devices.cpp_standalone.openmp_threads"]}
+#: What the preferences are called that decide how C++ code is generated and compiled.
+_CPP_PREFERENCES = ("codegen.cpp.", "devices.cpp_standalone.", "devices.genn.")
+
+
+def cpp_preferences():
+    """Return the preferences on which C++ programs depend.
+
+    Among them are those that a preference file sets for brian2genn before it is imported.
+    """
+    every = {**prefs.prefs_unvalidated, **prefs}
+    return {name: value for name, value in every.items() if name.startswith(_CPP_PREFERENCES)}
+
+
+def set_cpp_preferences(preferences):
+    """Set all preferences to Brian's own, but for those that `cpp_preferences` returned."""
+    if any(name.startswith("devices.genn.") for name in preferences):
+        import brian2genn  # noqa: F401  (which registers the preferences)
+    prefs.reset_to_defaults()
+    for name, value in preferences.items():
+        prefs[name] = value
+
+
+def genn_preference(name):
+    """Return a preference of brian2genn, or None; without importing brian2genn.
+
+    Its import registers a device and preferences.
+    """
+    return cpp_preferences().get(f"devices.genn.{name}")
+
+
+def signature(function):
+    """Return, as text, what decides the types of a Brian function in generated code."""
+    return repr([function._arg_types, function._return_type, function.stateless])
+
+
+class _Uncalled:
+    """Stands for the Python form of a Brian function where only its C++ code is needed."""
+
+    def __init__(self, name):
+        self.__name__ = name
+
+
+def without_python(value):
+    """Return a value of a namespace for use in C++ code only.
+
+    Functions come as copies without their Python and Cython code, which may hold anything of
+    the user's and may not be there in another process.
+    """
+    if type(value) is not Function:
+        return value
+    plain = copy(value)
+    plain.pyfunc = _Uncalled(getattr(value.pyfunc, "__name__", "function"))
+    plain.implementations = FunctionImplementationContainer(plain)
+    for target, made in value.implementations._implementations.items():
+        if getattr(target, "class_name", target) not in ("numpy", "cython"):
+            made = copy(made)
+            used = (made.dependencies or {}).items()
+            made.dependencies = {name: without_python(function) for name, function in used}
+            plain.implementations._implementations[target] = made
+    return plain

@@ -5,6 +5,8 @@ import shutil
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from .brian_internals import genn_preference
+
 #: Brian 2 versions that brian2genn 1.7 works with.
 _BRIAN_BEFORE = (2, 6)
 _GENN_MAJOR = 4
@@ -15,27 +17,22 @@ class GeNNNotFound(RuntimeError):
 
 
 def find_genn():
-    """Return the folder of GeNN: ``GENN_PATH``, or Brian's preference, or None."""
-    chosen = os.environ.get("GENN_PATH")
-    if not chosen:
-        try:
-            import brian2genn  # noqa: F401  (which registers the preference)
-            from brian2 import prefs
+    """Return the folder of GeNN: ``GENN_PATH``, or brian2genn's preference, or None.
 
-            chosen = prefs["devices.genn.path"]
-        except ImportError:
-            return None
-    return chosen or None
+    It is absolute, as programs are built in other folders than this one.
+    """
+    return _folder(os.environ.get("GENN_PATH") or genn_preference("path"))
 
 
 def find_cuda():
     """Return the folder of CUDA where there is a card for it, or None.
 
-    The folder is ``CUDA_PATH``, or that of ``nvcc``, or the usual one.
+    The absolute folder is ``CUDA_PATH``, or brian2genn's preference, or that of ``nvcc``, or
+    the usual one.
     """
-    chosen = os.environ.get("CUDA_PATH")
+    chosen = os.environ.get("CUDA_PATH") or genn_preference("cuda_backend.cuda_path")
     if chosen:
-        return chosen
+        return _folder(chosen)
     if not (Path("/proc/driver/nvidia").exists() or shutil.which("nvidia-smi")):
         return None
     compiler = shutil.which("nvcc")
@@ -44,6 +41,10 @@ def find_cuda():
         if (folder / "include" / "cuda.h").is_file():
             return str(folder)
     return None
+
+
+def _folder(chosen):
+    return str(Path(chosen).expanduser().absolute()) if chosen else None
 
 
 def check_packages():

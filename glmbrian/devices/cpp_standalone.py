@@ -5,7 +5,10 @@ between its time steps.  The program needs no Python to run.
 """
 
 import contextlib
+import itertools
 import os
+import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -13,11 +16,21 @@ from pathlib import Path
 
 from brian2 import Clock, NeuronGroup, ms, prefs
 from brian2 import Network as BrianNetwork
+from joblib import cpu_count
 
 from ..brian_internals import SCHEDULE, cpp_run_until, private_standalone_device, spike_array
+from ..fresh_interpreter import call_apart
 from ..neurons import GLMNeurons, channel_names
 from ..operations import new_operation
-from .program import Program, pointer, pointers, read_exported, write_headers, write_training
+from .program import (
+    Program,
+    code_only,
+    pointer,
+    pointers,
+    read_exported,
+    write_headers,
+    write_training,
+)
 
 __all__ = ["CompilerNotFound", "export", "find_compiler", "read_exported", "test", "train"]
 
@@ -47,10 +60,29 @@ def export(network, parameters, inputs, labels, training, folder):
 
 
 def find_compiler():
-    """Return the path of the C++ compiler that the makefile calls, or None."""
+    """Return the path of the C++ compiler that the makefile calls, or None.
+
+    It is the first word of the environment variable ``CXX``, which may hold options too, or
+    a launcher such as ccache, as a shell reads it.
+    """
     if shutil.which("make") is None:
         return None
-    return shutil.which(os.environ.get("CXX", "g++"))
+    try:
+        words = shlex.split(_chosen_compiler())
+    except ValueError:  # a quotation mark without its like
+        return None
+    # A shell takes leading words such as CCACHE_DIR=/tmp for settings.
+    programs = itertools.dropwhile(re.compile(r"[A-Za-z_]\w*=").match, words)
+    return shutil.which(next(programs, ""))
+
+
+def _chosen_compiler():
+    return _environment().get("CXX", "g++")
+
+
+def _environment():
+    """Return the environment for make, which would take an empty ``CXX`` for a choice."""
+    return {name: value for name, value in os.environ.items() if name != "CXX" or value.strip()}
 
 
 def _command(folder, network, n_phases):
@@ -60,8 +92,9 @@ def _command(folder, network, n_phases):
 def _build(network, folder):
     if find_compiler() is None:
         raise CompilerNotFound(
-            "device='cpp_standalone' needs a C++ compiler and make, and none was found: "
-            "install them (such as the packages g++ and make) or use device='runtime'"
+            f"device='cpp_standalone' needs make and a C++ compiler ({_chosen_compiler()}, which "
+            "the environment variable CXX can change), and they were not found: install them "
+            "(such as the packages g++ and make) or use device='runtime'"
         )
     _generate(network, folder)
     _make(folder)
@@ -77,11 +110,15 @@ def _make(folder):
     compiler says on the terminal.
     """
     settings = prefs.devices.cpp_standalone
-    command = " ".join([settings.make_cmd_unix, *settings.extra_make_args_unix])
+    arguments = settings.extra_make_args_unix
+    if arguments == ["-j"]:  # Brian's own choice: any number of compilers at once
+        arguments = [f"-j{cpu_count()}"]
+    command = " ".join([settings.make_cmd_unix, *arguments])
     process = subprocess.Popen(
         command,
         shell=True,
         cwd=folder,
+        env=_environment(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -108,7 +145,10 @@ def _make(folder):
 
 def _generate(network, folder):
     """Write the C++ project of `network` into `folder`."""
-    folder = Path(folder)
+    call_apart(_write_project, code_only(network), Path(folder))
+
+
+def _write_project(network, folder):
     with private_standalone_device() as device:
         clock = Clock(dt=1 * ms, name="glm_clock")
         neurons = GLMNeurons(
@@ -126,7 +166,7 @@ def _generate(network, folder):
             presentations.run_regularly(
                 f"done = {operation}(done)", when=when, order=1, clock=clock, name=operation
             )
-        brian = BrianNetwork(neurons, presentations)
+        brian = BrianNetwork(neurons, presentations, name="glm_network")
         brian.schedule = SCHEDULE
         # A run of no steps, since only the program knows how many there will be.
         brian.run(0 * ms, namespace={})
@@ -178,7 +218,6 @@ def _brian_arrays(network, neurons, clock, array_name):
 _PROGRAM = Program(
     build=_build,
     command=_command,
-    sources=("devices/cpp_standalone.py", *(f"native/{header}" for header in _HEADERS), "neurons.py"),
-    setting=lambda network: find_compiler(),
+    setting=lambda network: [_chosen_compiler(), find_compiler()],
 )
 train, test = _PROGRAM.train, _PROGRAM.test

@@ -18,12 +18,21 @@ import numpy as np
 from brian2 import Function, NeuronGroup, Synapses, defaultclock, ms
 from brian2 import Network as BrianNetwork
 
-from ..brian_internals import genn_preferences, private_genn_device
+from ..brian_internals import private_genn_device
 from ..filters import pending_names, shift_register
 from ..genn_environment import check_environment, find_cuda, find_genn
+from ..fresh_interpreter import call_apart
 from ..neurons import channel_names, feedback_weight_names, stacked
 from ..randomness import glm_draw16, glm_uniform
-from .program import Program, pointer, pointers, read_exported, write_headers, write_training
+from .program import (
+    Program,
+    code_only,
+    pointer,
+    pointers,
+    read_exported,
+    write_headers,
+    write_training,
+)
 
 __all__ = ["check", "export", "read_exported", "test", "train"]
 
@@ -133,7 +142,6 @@ def _build(network, folder):
 
 
 def _generate(network, folder, compile_program):
-    folder = Path(folder)
     options = dict(
         directory=str(folder),
         compile=compile_program,
@@ -141,9 +149,12 @@ def _generate(network, folder, compile_program):
         use_GPU=use_gpu(network),
         with_output=False,
     )
+    call_apart(_write_project, code_only(network), Path(folder), find_genn(), find_cuda(), options)
+
+
+def _write_project(network, folder, genn, cuda, options):
     quiet = contextlib.redirect_stdout(io.StringIO())
-    preferences = genn_preferences(find_genn(), f'"{_HEADER}"')
-    with preferences, private_genn_device(**options) as device, quiet:
+    with private_genn_device(genn, cuda, f'"{_HEADER}"', **options) as device, quiet:
         defaultclock.dt = _STEP * 1000 * ms
         inputs = _make_inputs(network)
         outputs = _make_outputs(network)
@@ -156,7 +167,7 @@ def _generate(network, folder, compile_program):
         device.insert_code("before_end", "glmbrian::exchange().finish();")
         write_headers(network, folder, (_HEADER,), _brian_arrays(network, outputs, synapses, device))
         # How long it runs is told when the program is started.
-        BrianNetwork(inputs, outputs, synapses).run(defaultclock.dt, namespace={})
+        BrianNetwork(inputs, outputs, synapses, name="glm_network").run(defaultclock.dt, namespace={})
 
 
 # ------------------------------------------------------------------ the network
@@ -350,6 +361,5 @@ def _brian_arrays(network, outputs, synapses, device):
 _PROGRAM = Program(
     build=_build,
     command=_command,
-    sources=("devices/genn.py", f"native/{_HEADER}", "neurons.py", "genn_environment.py"),
     setting=lambda network: [find_genn(), use_gpu(network) and find_cuda()],
 )

@@ -5,11 +5,14 @@ folder (see `native/job.hpp`), and leaves its results there.
 """
 
 import contextlib
+import hashlib
 import os
 import platform
 import subprocess
 import tempfile
 import time
+import uuid
+import weakref
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import resources
@@ -18,22 +21,13 @@ from pathlib import Path
 import brian2
 import numpy as np
 
-from ..brian_internals import compiler_setting
+from ..bases import Basis
+from ..brian_internals import cpp_preferences, signature, without_python
 from ..cache import content_key, find_or_build
 from ..model import Outcome, Parameters, Timing
 
 #: The headers that every program includes.
 HEADERS = ("schedule.hpp", "gradients.hpp", "encoder.hpp", "job.hpp")
-
-#: The files that decide what code is generated, on any device.
-_SOURCES = (
-    *(f"native/{header}" for header in HEADERS),
-    "brian_internals.py",
-    "devices/program.py",
-    "filters.py",
-    "randomness.py",
-)
-
 
 class Program:
     """How a device makes and calls its programs.
@@ -45,16 +39,13 @@ class Program:
     command : callable
         ``command(folder, network, n_phases)`` returns the arguments and the
         environment that start it; `n_phases` counts stretches of `n_steps` steps.
-    sources : tuple of str
-        The files of the package that decide what code the device generates.
     setting : callable
         ``setting(network)`` returns what else the code depends on.
     """
 
-    def __init__(self, build, command, sources, setting):
+    def __init__(self, build, command, setting):
         self.build = build
         self.command = command
-        self.sources = sources
         self.setting = setting
 
     def train(self, network, parameters, inputs, labels, training, progress):
@@ -127,20 +118,38 @@ class Program:
 
     def _key(self, network):
         """Everything that the program's code depends on."""
-        package = resources.files("glmbrian")
         activation = network.activation
         return content_key(
             {
                 "network": constants(network),
                 "activation": [activation.expression, activation.cpp],
                 "namespace": {name: _code_of(used) for name, used in activation.namespace.items()},
-                "source": [package.joinpath(path).read_text() for path in _SOURCES + self.sources],
+                "source": _sources(),
                 "brian2": brian2.__version__,
-                "compiler": compiler_setting(),
+                "preferences": {name: repr(value) for name, value in cpp_preferences().items()},
+                "environment": {name: os.environ.get(name) for name in _READ_BY_COMPILERS},
                 "processor": _processor(),
                 "device": self.setting(network),
             }
         )
+
+
+#: Environment variables that change what make and the compilers do.
+_READ_BY_COMPILERS = (
+    *("CXX", "CXXFLAGS", "CPPFLAGS", "LDFLAGS"),
+    *("CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH"),
+)
+
+
+def _sources():
+    """Return the package's files in which it may be decided what code is generated."""
+    package = resources.files("glmbrian")
+    return {
+        f"{folder.name}/{file.name}": file.read_text()
+        for folder in (package, package / "devices", package / "native")
+        for file in folder.iterdir()
+        if file.name.endswith((".py", ".hpp"))
+    }
 
 
 def _processor():
@@ -154,18 +163,56 @@ def _processor():
 
 def _code_of(value):
     """Return, as text, what a value in a Brian namespace adds to a program's code."""
+    if isinstance(value, np.ndarray):
+        return [repr(value.dtype), value.shape, hashlib.sha256(value.tobytes()).hexdigest()]
     if not isinstance(value, brian2.Function):
         return repr(value)
-    parts = []
+    parts = [signature(value)]
     for target in ("cpp", "genn"):
         if target not in value.implementations:
             continue
         made = value.implementations[target]
         # Code that is made for each use is not known here; its maker is.
-        code = repr(value) if made.dynamic else made.get_code(None)
-        used = {name: _code_of(function) for name, function in (made.dependencies or {}).items()}
-        parts.append([target, made.name, code, used])
+        code, names = _token(value), {}
+        if not made.dynamic:
+            code, names = made.get_code(None), made.get_namespace(None) or {}
+        used = {**names, **(made.dependencies or {})}
+        used = {name: _code_of(other) for name, other in used.items()}
+        parts.append([target, made.name, code, made.compiler_kwds, used])
     return repr(parts)
+
+
+#: Brian functions of which nothing is known but that they are not the same.
+_TOKENS = weakref.WeakKeyDictionary()
+
+
+def _token(function):
+    """Return a text for this object alone: another may get its address when it is gone."""
+    return _TOKENS.setdefault(function, uuid.uuid4().hex)
+
+
+def code_only(network):
+    """Return the network without all that does not end up in C++ code.
+
+    What is left can be sent to another process, whatever classes and functions of the user's
+    it was made with.
+    """
+
+    def plain(basis):
+        return basis and Basis(basis.matrix)
+
+    activation = network.activation
+    return replace(
+        network,
+        basis=plain(network.basis),
+        feedback_basis=plain(network.feedback_basis),
+        activation=replace(
+            activation,
+            **dict.fromkeys(("probability", "log_spike", "log_silence")),
+            **dict.fromkeys(("log_spike_slope", "log_silence_slope")),
+            namespace={name: without_python(used) for name, used in activation.namespace.items()},
+        ),
+    )
 
 
 def _execute(arguments, environment, folders, progress):

@@ -5,17 +5,14 @@ says "auto", on NumPy unless there is much to do.  The operations between time s
 plain Python; `native/presentations.hpp` is their counterpart in compiled programs.
 """
 
-import threading
 import time
-from contextlib import contextmanager
 
 import numpy as np
 from brian2 import Clock, ms
 from brian2 import Network as BrianNetwork
-from brian2 import NetworkOperation, prefs
-from brian2.devices.device import RuntimeDevice, get_device, reset_device, set_device
+from brian2 import NetworkOperation, NumpyCodeObject, prefs
 
-from ..brian_internals import SCHEDULE, double_precision
+from ..brian_internals import SCHEDULE, runtime_device, use_numpy
 from ..encoding import RateEncoder
 from ..learning import (
     feedback_gradient,
@@ -32,9 +29,6 @@ from ..synapses import GLMSynapses
 #: Brian's Cython target first compiles, for about as many seconds.  A step then takes less
 #: time than in NumPy: by so many seconds, and so many for each pair of input and output.
 _COMPILING, _SAVED_A_STEP, _SAVED_A_PAIR = 30.0, 2e-4, 3e-8
-
-#: Brian's device and preferences are those of all threads, which therefore take turns.
-_TURN = threading.RLock()
 
 
 def train(network, parameters, inputs, labels, training, progress):
@@ -58,32 +52,10 @@ def record(network, parameters, inputs, testing):
     return simulation.traces
 
 
-@contextmanager
-def _runtime_device():
-    """Simulate at once, even if the user is describing a standalone network."""
-    if isinstance(get_device(), RuntimeDevice):
-        with double_precision():
-            yield
-    else:
-        set_device("runtime")
-        try:
-            with double_precision():
-                yield
-        finally:
-            reset_device()
-
-
-@contextmanager
-def _code_generation(network, n_presentations):
-    """Where Brian may choose the target, choose the one that is done first."""
-    before = prefs.codegen.target
+def _numpy_is_faster(network, n_presentations):
+    """Whether to choose NumPy where Brian may choose: all is done before Cython has compiled."""
     saved = _SAVED_A_STEP + _SAVED_A_PAIR * network.n_inputs * network.n_outputs
-    if before == "auto" and n_presentations * network.n_steps * saved < _COMPILING:
-        prefs.codegen.target = "numpy"
-    try:
-        yield
-    finally:
-        prefs.codegen.target = before
+    return prefs.codegen.target == "auto" and n_presentations * network.n_steps * saved < _COMPILING
 
 
 class _Simulation:
@@ -104,10 +76,13 @@ class _Simulation:
         self.n_presentations = n_presentations
         self.started = None
         created = time.perf_counter()
-        with _TURN, _runtime_device(), _code_generation(self.network, n_presentations):
+        with runtime_device():
             self._create()
             # An upper bound: `end_step` stops the run after the last presentation.
             self.brian.run(n_presentations * self.network.n_steps * self.clock.dt, namespace={})
+            if self.n_done < n_presentations:
+                # Brian ends a run at Ctrl-C, and returns as if it were complete.
+                raise KeyboardInterrupt("the simulation was stopped, by Ctrl-C or brian2.stop()")
         ended = time.perf_counter()
         return Timing(
             self.started - created, ended - self.started, n_presentations, self.n_steps_run
@@ -115,10 +90,14 @@ class _Simulation:
 
     def _create(self):
         network = self.network
+        # With names of their own these take none that the user's objects would have had; and
+        # Brian's Cython target finds code that it compiled before.
         self.clock = Clock(dt=1 * ms, name="glm_clock")
-        # With fixed names Brian's Cython target finds code that it compiled before.
         self.encoder = RateEncoder(
-            np.zeros(network.n_inputs, dtype=np.uint8), clock=self.clock, name="glm_inputs"
+            np.zeros(network.n_inputs, dtype=np.uint8),
+            random_state=0,
+            clock=self.clock,
+            name="glm_inputs",
         )
         self.encoder.key_low, self.encoder.key_high = split_key(self.input_key)
         self.neurons = GLMNeurons(
@@ -126,17 +105,25 @@ class _Simulation:
             network.basis,
             feedback=network.feedback_basis,
             activation=network.activation,
+            random_state=0,
             clock=self.clock,
             name="glm_outputs",
         )
-        self.synapses = GLMSynapses(self.encoder, self.neurons, name="glm_synapses")
+        target = None
+        if _numpy_is_faster(network, self.n_presentations):
+            target = NumpyCodeObject
+            use_numpy(self.encoder)
+            use_numpy(self.neurons)
+        self.synapses = GLMSynapses(
+            self.encoder, self.neurons, codeobj_class=target, name="glm_synapses"
+        )
         self.load_parameters()
+        operations = [
+            NetworkOperation(operation, clock=self.clock, when=when, name=f"glm_{when}")
+            for operation, when in ((self.begin_step, "start"), (self.end_step, "end"))
+        ]
         self.brian = BrianNetwork(
-            self.encoder,
-            self.neurons,
-            self.synapses,
-            NetworkOperation(self.begin_step, clock=self.clock, when="start"),
-            NetworkOperation(self.end_step, clock=self.clock, when="end"),
+            self.encoder, self.neurons, self.synapses, *operations, name="glm_network"
         )
         self.brian.schedule = SCHEDULE
 
