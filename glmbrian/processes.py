@@ -1,0 +1,135 @@
+"""Commands that end with this process, however it ends.
+
+Each runs in a session of its own, beside a shell that ends all that the command has
+started as soon as this process is gone or has no more use for it.
+"""
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+
+#: `read` returns when the other end of the pipe is closed, which the operating system does
+#: for a process that was killed.  "kill 0" reaches all of the group, this shell included.
+_WATCH = """
+exec 3<&0 </dev/null
+(read -r ended <&3; kill -KILL 0) >/dev/null 2>&1 &
+"$@" 3<&-
+code=$?
+exec 2>/dev/null
+kill -KILL $!
+wait $!
+exit $code
+"""
+
+#: Seconds that killed processes get for closing their output.
+_LONGEST_ENDING = 5
+
+_running = set()
+
+
+@contextlib.contextmanager
+def watched(command, cwd=None, env=None):
+    """Run a command meanwhile, and end it with all that it has started.
+
+    Parameters
+    ----------
+    command : list of str
+    cwd : str or Path, optional
+    env : dict of str, optional
+
+    Yields
+    ------
+    subprocess.Popen
+        What it writes, errors included, is its `stdout`, a binary stream.  It has no input.
+    """
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", _WATCH, "sh", *map(str, command)],
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    _running.add(process)
+    try:
+        yield process
+    finally:
+        _running.discard(process)
+        if process.returncode is None:
+            with contextlib.suppress(OSError):  # there is no group if all have just ended
+                os.killpg(process.pid, signal.SIGKILL)
+            # Output ends with the last of them, which then writes no more files either.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.communicate(timeout=_LONGEST_ENDING)
+        process.stdin.close()
+        process.stdout.close()
+        process.wait()
+
+
+def run_watched(command, cwd=None, env=None):
+    """Run a command to its end.
+
+    Parameters
+    ----------
+    command, cwd, env
+        See `watched`.
+
+    Returns
+    -------
+    returncode : int
+        See `how_it_ended`.
+    output : str
+        What it wrote, errors included.
+    """
+    with watched(command, cwd, env) as process:
+        output = process.stdout.read().decode(errors="replace")
+        process.wait()
+    return process.returncode, output
+
+
+def lines_of(processes):
+    """Yield what `watched` processes write as pairs of a process and a line.
+
+    The line is None once a process has closed its output.
+    """
+    with selectors.DefaultSelector() as selector:
+        begun = dict.fromkeys(processes, b"")
+        for process in processes:
+            selector.register(process.stdout, selectors.EVENT_READ, process)
+        while selector.get_map():
+            for ready, _ in selector.select():
+                process = ready.data
+                read = os.read(ready.fd, 65536)
+                *lines, begun[process] = (begun[process] + read).split(b"\n")
+                if not read:
+                    selector.unregister(ready.fileobj)
+                    lines = filter(None, [begun.pop(process)])
+                for line in lines:
+                    yield process, line.decode(errors="replace")
+                if not read:
+                    yield process, None
+
+
+def how_it_ended(returncode):
+    """Return in words how a `watched` process has ended."""
+    # A shell tells of a signal by adding 128.
+    number = -returncode if returncode < 0 else returncode - 128
+    if number not in set(signal.Signals):
+        return f"ended with code {returncode}"
+    text = f"was ended by {signal.Signals(number).name} ({signal.strsignal(number)})"
+    if number == signal.SIGKILL:
+        text += ", perhaps because the memory was full"
+    return text
+
+
+def _leave_to_parent():
+    """Let processes end with the one that has started them, not with its copies."""
+    for process in _running:
+        process.stdin.close()
+    _running.clear()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
