@@ -1,22 +1,6 @@
 """Probabilistic spiking neurons (generalized linear models) for Brian 2."""
 
-from . import learning
 from ._version import __version__
-from .activations import Activation, get_activation
-from .bases import (
-    Basis,
-    CustomBasis,
-    ExponentialBasis,
-    IndicatorBasis,
-    RaisedCosineBasis,
-)
-from .encoding import RateEncoder
-from .fitting import fit_population
-from .neurons import GLMNeurons
-from .population import GLMPopulation
-from .stopping import FirstSpikeStop
-from .synapses import GLMSynapses
-from .training import Trainer
 
 __all__ = [
     "Activation",
@@ -43,25 +27,42 @@ __all__ = [
     "plotting",
 ]
 
-#: Imported at first use: scikit-learn and matplotlib are slow to load, and what `interop`
-#: converts to and from is optional.
-_LAZY = {
+#: Where names are from. They are imported at first use: Brian 2, scikit-learn and Matplotlib
+#: take seconds, in which a command could not yet be stopped in good order.
+_HOMES = {
+    "Activation": "activations",
+    "Basis": "bases",
+    "CustomBasis": "bases",
+    "ExponentialBasis": "bases",
+    "FirstSpikeStop": "stopping",
     "GLMClassifier": "estimator",
+    "GLMNeurons": "neurons",
+    "GLMPopulation": "population",
+    "GLMSynapses": "synapses",
+    "IndicatorBasis": "bases",
+    "RaisedCosineBasis": "bases",
     "PAPER_SETTINGS": "estimator",
-    "datasets": None,
+    "RateEncoder": "encoding",
+    "Trainer": "training",
     "fit_ensemble": "ensemble",
-    "interop": None,
-    "plotting": None,
+    "fit_population": "fitting",
+    "get_activation": "activations",
 }
 
 
 def __getattr__(name):
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    module = import_module(f".{_LAZY[name] or name}", __name__)
-    return module if _LAZY[name] is None else getattr(module, name)
+    if name in _HOMES:
+        found = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+        globals()[name] = found
+        return found
+    try:
+        return import_module(f".{name}", __name__)
+    except ModuleNotFoundError as error:
+        if error.name != f"{__name__}.{name}":
+            raise
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__():

@@ -83,7 +83,8 @@ def _parser():
     benchmark.set_defaults(run=_benchmark)
 
     cache = commands.add_parser("cache", help="say what the compiled programs take, or remove them")
-    cache.add_argument("--clear", action="store_true", help="remove all of them")
+    cache.add_argument("--clear", action="store_true",
+                       help="remove all of them but those in use")
     cache.set_defaults(run=_cache)
 
     for command in (train, evaluate, export):
@@ -314,13 +315,18 @@ def _require_compiler():
 def _cache(options):
     from .cache import cache_folder, clear, kept_programs
 
-    programs, size = kept_programs()
-    if options.clear:
-        clear()
+    about = {"folder": str(cache_folder())}
+    if not options.clear:
+        programs, size = kept_programs()
+        return {**about, "programs": programs, "bytes": size}
+    removed, size, problems = clear()
+    if problems:
+        print("glmbrian cache: could not remove " + "\n  ".join(problems), file=sys.stderr)
     return {
-        "folder": str(cache_folder()),
-        "programs removed" if options.clear else "programs": programs,
+        **about,
+        "programs removed": removed,
         "bytes": size,
+        "programs not removed": len(problems),
     }
 
 

@@ -3,10 +3,10 @@
 import dataclasses
 import errno
 import os
-import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -16,7 +16,7 @@ import pytest
 from brian2 import prefs
 
 import glmbrian as glm
-from glmbrian import cache
+from glmbrian import cache, scratch
 from glmbrian.activations import PROBIT
 from glmbrian.devices import cpp_standalone
 from glmbrian.devices.program import Program
@@ -29,8 +29,22 @@ def programs(tmp_path, monkeypatch):
     return tmp_path / "cache" / "programs"
 
 
+@pytest.fixture(autouse=True)
+def temporary(tmp_path, monkeypatch):
+    """The folder for temporary files."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setenv("TMPDIR", str(folder))  # of other processes
+    cache._temporary_programs.cache_clear()
+    yield folder
+    cache._temporary_programs.cache_clear()
+
+
 #: Of a program that `Builder` makes, in bytes, its folders and list of files included.
 SIZE = 4096 + 300
+
+A, B, C = map(cache.content_key, "abc")
 
 
 class Builder:
@@ -52,6 +66,17 @@ def build():
     return Builder()
 
 
+def find(key, build):
+    """Return where a program is, which is used no longer."""
+    with cache.find_or_build(key, build) as program:
+        assert (program / "main").read_text() == "program"
+        return program
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
 def test_programs_are_built_once_and_only_whole(programs, build, monkeypatch):
     monkeypatch.setattr(cache, "MOST_BYTES", 2.5 * SIZE)
 
@@ -60,50 +85,91 @@ def test_programs_are_built_once_and_only_whole(programs, build, monkeypatch):
         raise RuntimeError("compiler error")
 
     with pytest.raises(RuntimeError, match="compiler error"):
-        cache.find_or_build("a", fail)
-    assert list(programs.iterdir()) == []
-    for key in "aabcb":
-        assert (cache.find_or_build(key, build) / "main").read_text() == "program"
+        find(A, fail)
+    assert names(programs) == []
+    for key in (A, A, B, C, B):
+        assert find(key, build) == programs / key
     assert build.n_built == 3
-    assert sorted(path.name for path in programs.iterdir()) == ["b", "c"]
+    assert names(programs) == sorted([B, C])
     assert cache.kept_programs()[0] == 2
 
 
 def test_a_program_larger_than_the_limit_is_kept_while_it_is_the_newest(programs, build, monkeypatch):
     monkeypatch.setattr(cache, "MOST_BYTES", 1)
-    for key in "ab":
-        assert (cache.find_or_build(key, build) / "main").exists()
-    assert [path.name for path in programs.iterdir()] == ["b"]
+    for key in (A, B):
+        find(key, build)
+    assert names(programs) == [B]
 
 
-def test_the_limit_leaves_the_folders_of_others_alone(programs, build, monkeypatch):
+# ------------------------------------------------------------------ what is not the cache's own
+
+
+def of_another(folder):
+    """Somebody's folder, old, that might be taken for a program or for the rest of a build."""
+    folder.mkdir(parents=True)
+    (folder / "files.json").write_text("{}")
+    (folder / "source.c").write_text("years of work")
+    os.utime(folder, (0, 0))
+
+
+def marked(folder):
+    of_another(folder)
+    scratch.mark(folder)
+
+
+def linked(folder):
+    marked(folder.parents[2] / "elsewhere")
+    folder.symlink_to(folder.parents[2] / "elsewhere", target_is_directory=True)
+
+
+@pytest.mark.parametrize(
+    "name, make",
+    [
+        ("my_app", of_another),
+        ("my_app", marked),  # a copy of a program
+        (C, of_another),
+        (C, linked),
+        ("building-killed", of_another),
+        ("building-12345678", of_another),
+        ("building-notes", marked),
+        ("building-12345678", linked),
+    ],
+)
+def test_folders_of_others_stay(name, make, programs, build, monkeypatch):
     monkeypatch.setattr(cache, "MOST_BYTES", 1)
-    thesis = programs / "thesis"
-    thesis.mkdir(parents=True)
-    (thesis / "chapter").write_text("long")
-    os.utime(thesis, (0, 0))
-    for key in "ab":
-        cache.find_or_build(key, build)
-    assert sorted(path.name for path in programs.iterdir()) == ["b", "thesis"]
+    programs.mkdir(parents=True)
+    make(programs / name)
+    find(A, build)
+    find(B, build)  # for which the limit removes the other
+    assert names(programs) == sorted([B, name])
+    assert cache.kept_programs()[0] == 1
+    assert cache.clear()[0] == 1
+    assert names(programs) == [name]
+    assert (programs / name / "source.c").read_text() == "years of work"
 
 
-def test_clearing_removes_programs_and_nothing_else(programs, build):
-    assert cache.kept_programs() == (0, 0)
-    cache.find_or_build("a", build)
-    mine = programs / "mine" / "notes"
-    mine.parent.mkdir()
-    mine.write_text("not a program")
-    n_programs, size = cache.kept_programs()
-    assert n_programs == 1 and size > len("program") + len("code")
-    cache.clear()
-    assert [path.name for path in programs.iterdir()] == ["mine"] and mine.exists()
-    cache.find_or_build("a", build)
-    assert build.n_built == 2
+def test_a_linked_folder_is_not_used(programs, build, tmp_path):
+    find(A, build)
+    programs.rename(tmp_path / "target")
+    programs.symlink_to(tmp_path / "target", target_is_directory=True)
+    with pytest.warns(UserWarning, match="is a link"):
+        find(A, build)
+    for ask in (cache.clear, cache.kept_programs):
+        with pytest.raises(OSError, match="is a link"):
+            ask()
+    assert (tmp_path / "target" / A / "main").exists()
 
 
-def make_a_file(program):
-    shutil.rmtree(program)
-    program.write_text("")
+@pytest.mark.parametrize("make", [of_another, lambda path: path.write_text("")], ids=["folder", "file"])
+def test_a_place_that_is_taken(make, programs, build):
+    programs.mkdir(parents=True)
+    make(programs / A)
+    with pytest.warns(UserWarning, match=f"{A} was not made by this package"):
+        assert programs not in find(A, build).parents
+    assert (programs / A).exists()
+
+
+# ------------------------------------------------------------------ damage and distrust
 
 
 @pytest.mark.parametrize(
@@ -114,39 +180,176 @@ def make_a_file(program):
         lambda program: (program / "main").write_text("progra\0"),
         lambda program: (program / "main").chmod(0o644),
         lambda program: (program / "code" / "library").unlink(),
-        lambda program: (program / cache._FILE_LIST).write_text('{"main": '),
-        make_a_file,
+        lambda program: (program / "code" / "more").write_text(""),
+        *(
+            lambda program, text=text: (program / cache._FILE_LIST).write_text(text)
+            for text in ('{"main": ', "[]", "null", "{}", "[" * 100_000, '{"/etc/passwd": [true, ""]}')
+        ),
+        lambda program: replace_by_pipe(program / "main"),
+        lambda program: replace_by_pipe(program / cache._FILE_LIST),
+        lambda program: replace_by_link(program / "main"),
+        lambda program: (program / scratch.MARKER).write_text("anything"),
     ],
-    ids=["missing", "empty", "changed", "not executable", "no library", "list cut short", "a file"],
+    ids="missing empty changed not-executable no-library more list-cut-short list null mapping "
+    "deep absolute pipe list-is-pipe link mark".split(),
 )
 def test_a_damaged_program_is_built_anew(programs, build, damage):
-    damage(cache.find_or_build("a", build))
+    damage(find(A, build))
     for _ in range(2):
-        program = cache.find_or_build("a", build)
-        assert (program / "main").read_text() == "program"
-        assert os.access(program / "main", os.X_OK)
+        assert os.access(find(A, build) / "main", os.X_OK)
+    assert build.n_built == (1 if (programs / A / scratch.MARKER).read_text() else 2)
+    assert names(programs) == [A]
+
+
+def replace_by_pipe(path):
+    path.unlink()
+    os.mkfifo(path)
+
+
+def replace_by_link(path):
+    path.rename(path.with_name("moved"))
+    path.symlink_to("moved")
+
+
+def give_away(path):
+    if os.geteuid() != 0:
+        pytest.skip("only root can give files away")
+    os.chown(path, 12345, -1)
+
+
+@pytest.mark.parametrize("part", ["..", ".", "main", "code", "code/library", cache._FILE_LIST])
+@pytest.mark.parametrize(
+    "expose, message",
+    [(lambda path: path.chmod(0o777), "other users could"), (give_away, "belongs to another user")],
+    ids=["writable", "of another"],
+)
+def test_what_others_could_have_written_is_not_run(part, expose, message, programs, build):
+    expose(find(A, build) / part)
+    with pytest.warns(UserWarning, match=message):
+        assert programs not in find(A, build).parents
     assert build.n_built == 2
-    assert [path.name for path in programs.iterdir()] == ["a"]
+
+
+def test_programs_are_safe_whatever_the_umask(programs, build):
+    before = os.umask(0o002)
+    try:
+        find(A, build)
+        find(A, build)
+    finally:
+        os.umask(before)
+    assert build.n_built == 1
+
+
+# ------------------------------------------------------------------ at the same time
 
 
 def test_two_processes_may_build_the_same(programs, build):
     def build_slowly(folder):
-        cache.find_or_build("a", build)  # the other process
+        find(A, build)  # the other process
         (folder / "main").write_text("as good")
 
-    assert (cache.find_or_build("a", build_slowly) / "main").read_text() == "program"
-    assert [path.name for path in programs.iterdir()] == ["a"]
+    assert find(A, build_slowly) == programs / A
+    assert names(programs) == [A]
+
+
+def test_a_program_in_use_is_not_removed(programs, build, monkeypatch):
+    monkeypatch.setattr(cache, "MOST_BYTES", 1)
+    with cache.find_or_build(A, build) as program:
+        find(B, build)
+        assert cache.clear() == (1, pytest.approx(SIZE, rel=1), [f"{A}: it is in use"])
+        assert (program / "main").read_text() == "program"
+    assert cache.clear()[0] == 1
+    assert names(programs) == []
+
+
+def test_a_damaged_program_in_use_is_left_to_its_user(programs, build):
+    with cache.find_or_build(A, build) as program:
+        (program / "code" / "library").unlink()
+        with cache.find_or_build(A, build) as other:
+            assert other != program and (other / "code" / "library").exists()
+        assert (program / "main").exists()
+    assert find(A, build) == programs / A
+    assert build.n_built == 3
+
+
+def test_removing_and_building_at_once(programs, build):
+    over = threading.Event()
+
+    def remove():
+        while not over.is_set():
+            cache.clear()
+
+    removing = threading.Thread(target=remove)
+    removing.start()
+    try:
+        for _ in range(100):
+            with cache.find_or_build(A, build) as program:
+                assert (program / "code" / "library").read_text() == "code"
+    finally:
+        over.set()
+        removing.join()
+    cache.clear()
+    assert names(programs) == []
+
+
+#: Holds a program that it builds, and what else it may have in a folder of its own.
+BEGIN = """
+import sys, time
+from glmbrian import cache, scratch
+
+def build(folder):
+    with scratch.scratch_folder("glmbrian-run", sys.argv[2]):
+        print("begun", flush=True)
+        time.sleep(100)
+
+with cache.find_or_build(sys.argv[1], build):
+    pass
+"""
+
+
+def test_what_killed_processes_have_left_is_removed(programs, build, temporary):
+    command = [sys.executable, "-c", BEGIN, A, str(temporary)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        left = [*programs.iterdir(), *temporary.iterdir()]
+        assert len(left) == 2
+        find(B, build)  # does not disturb what goes on
+        with scratch.scratch_folder("glmbrian-run", temporary):
+            pass
+        assert all(path.exists() for path in left)
+        process.kill()
+    assert all(path.exists() for path in left)
+    find(C, build)
+    with scratch.scratch_folder("glmbrian-run", temporary):
+        assert not any(path.exists() for path in left)
+    assert names(temporary) == []
+
+
+def test_a_folder_of_a_process_killed_at_once_is_removed_when_it_is_old(temporary):
+    young, old, used = (temporary / f"glmbrian-run-1234567{n}" for n in range(3))
+    for folder in (young, old, used):
+        folder.mkdir()
+    (used / "file").touch()
+    for folder in (old, used):
+        os.utime(folder, (0, 0))
+    with scratch.scratch_folder("glmbrian-run", temporary):
+        assert young.exists() and used.exists() and not old.exists()
+
+
+# ------------------------------------------------------------------ where nothing can be kept
 
 
 def test_a_read_only_cache_serves_what_it_has(programs, build, monkeypatch):
-    cache.find_or_build("a", build)
+    find(A, build)
 
-    def utime(path):
+    def refuse(*arguments, **settings):
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
-    monkeypatch.setattr(os, "utime", utime)
-    assert cache.find_or_build("a", build) == programs / "a"
+    for name in ("utime", "rename", "mkdir", "chmod"):
+        monkeypatch.setattr(os, name, refuse)
+    assert find(A, build) == programs / A
     assert build.n_built == 1
+    assert cache.clear() == (0, 0, [f"{A}: Read-only file system"])
 
 
 def no_home():
@@ -155,7 +358,7 @@ def no_home():
 
 @pytest.mark.parametrize("problem", ["not a folder", "no home folder"])
 def test_without_a_cache_programs_last_as_long_as_the_process(
-    problem, tmp_path, build, monkeypatch
+    problem, tmp_path, temporary, build, monkeypatch
 ):
     if problem == "not a folder":
         (tmp_path / "file").write_text("")
@@ -164,23 +367,53 @@ def test_without_a_cache_programs_last_as_long_as_the_process(
         for name in ("GLMBRIAN_CACHE_DIR", "XDG_CACHE_HOME"):
             monkeypatch.delenv(name, raising=False)
         monkeypatch.setattr(Path, "home", no_home)
-    monkeypatch.setattr(cache, "_temporary_programs", lambda: tmp_path / "temporary")
     with pytest.warns(UserWarning, match="(?i)(not a|home) directory.*GLMBRIAN_CACHE_DIR") as seen:
-        program = cache.find_or_build("a", build)
-        assert cache.find_or_build("a", build) == program == tmp_path / "temporary" / "a"
+        program = find(A, build)
+        assert find(A, build) == program
+    assert program.parents[1] == temporary
     assert len(seen) == build.n_built == 1
 
 
-def test_temporary_programs_go_with_the_process(tmp_path):
-    script = "from glmbrian import cache; print(cache.find_or_build('a', lambda folder: None))"
+def test_temporary_programs_go_with_the_process(tmp_path, temporary):
+    script = """if True:
+        import os
+        from glmbrian import cache, scratch
+        with cache.find_or_build("a", lambda folder: None) as program:
+            print(program)
+        if os.fork() == 0:
+            raise SystemExit  # a copy of the process does not take them away
+        os.wait()
+        print(program.exists())
+    """
     (tmp_path / "file").write_text("")
     environment = {**os.environ, "GLMBRIAN_CACHE_DIR": str(tmp_path / "file")}
     done = subprocess.run(
-        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-u", "-c", script], env=environment, capture_output=True, text=True, check=True
     )
     assert "GLMBRIAN_CACHE_DIR" in done.stderr
-    program = Path(done.stdout.strip())
-    assert program.name == "a" and not program.parent.exists()
+    program, stayed = done.stdout.split()
+    assert Path(program).parents[1] == temporary and stayed == "True"
+    assert names(temporary) == []
+
+
+def full(folder):
+    (folder / "main").write_text("half")
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_full_disk_is_told_and_another_one_tried(programs, build, temporary):
+    def build_elsewhere(folder):
+        (full if programs in folder.parents else build)(folder)
+
+    with pytest.warns(UserWarning, match=f"the disk of {programs} is full"):
+        assert temporary in find(A, build_elsewhere).parents
+    assert names(programs) == []
+
+
+def test_no_room_anywhere(programs, temporary):
+    with pytest.raises(OSError, match=f"disk of {programs} is full.*room in {temporary}.*TMPDIR"):
+        find(A, full)
+    assert names(programs) == [] and all(names(folder) == [".glmbrian"] for folder in temporary.iterdir())
 
 
 @pytest.mark.parametrize("chosen", ["here", "~/here"])
@@ -189,15 +422,6 @@ def test_the_cache_folder_is_the_same_from_everywhere(chosen, tmp_path, monkeypa
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("GLMBRIAN_CACHE_DIR", chosen)
     assert cache.cache_folder() == tmp_path.resolve() / "here"
-
-
-def test_what_killed_builds_have_left_is_removed(programs, build):
-    for name, age in (("building-killed", 2), ("building-running", 0.5)):
-        (programs / name / "program").mkdir(parents=True)
-        then = time.time() - age * 24 * 3600
-        os.utime(programs / name, (then, then))
-    cache.find_or_build("a", build)
-    assert sorted(path.name for path in programs.iterdir()) == ["a", "building-running"]
 
 
 # ------------------------------------------------------------------ what a key holds
@@ -265,7 +489,7 @@ def test_ctrl_c_stops_all_compilers(programs, monkeypatch):
         thread = threading.Thread(target=interrupt)
         thread.start()
         with pytest.raises(KeyboardInterrupt):
-            cache.find_or_build("a", cpp_standalone._make)
+            find(A, cpp_standalone._make)
         thread.join()
     finally:
         signal.signal(signal.SIGINT, before)

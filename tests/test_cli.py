@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import glmbrian as glm
-
+from glmbrian import cache
 from glmbrian.cli import main
 
 FAST = "--n-train 20 --n-test 20 --n-epochs 2 --n-steps 3 --n-basis 2 --device runtime --quiet".split()
@@ -271,3 +271,22 @@ def test_interrupted_while_it_starts(monkeypatch, capsys):
     # what takes long is not imported before that is caught
     code = "import glmbrian.cli, sys; sys.exit('sklearn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_clearing_the_cache_tells_what_it_could_not_remove(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("GLMBRIAN_CACHE_DIR", str(tmp_path))
+    free, used = map(cache.content_key, "ab")
+    with cache.find_or_build(free, lambda folder: None):
+        pass
+    with cache.find_or_build(used, lambda folder: None):
+        assert main(["cache", "--json"]) == 0
+        assert last_line(capsys)["programs"] == 2
+        assert main(["cache", "--clear"]) == 0
+        told = capsys.readouterr()
+    assert f"could not remove {used}: it is in use" in told.err
+    assert "programs removed:       1" in told.out and "programs not removed:   1" in told.out
+    (tmp_path / "programs").rename(tmp_path / "elsewhere")
+    (tmp_path / "programs").symlink_to("elsewhere")
+    assert main(["cache", "--clear"]) == 2
+    assert "programs is a link" in capsys.readouterr().err
+    assert (tmp_path / "elsewhere" / used).exists()

@@ -4,14 +4,12 @@ Brian generates the network's code; `native/presentations.hpp` holds what happen
 between its time steps.  The program needs no Python to run.
 """
 
-import contextlib
+import errno
 import itertools
 import os
 import re
 import shlex
 import shutil
-import signal
-import subprocess
 from pathlib import Path
 
 from brian2 import Clock, NeuronGroup, ms, prefs
@@ -22,6 +20,7 @@ from ..brian_internals import SCHEDULE, cpp_run_until, private_standalone_device
 from ..fresh_interpreter import call_apart
 from ..neurons import GLMNeurons, channel_names
 from ..operations import new_operation
+from ..processes import how_it_ended, run_watched
 from .program import (
     Program,
     code_only,
@@ -114,33 +113,20 @@ def _make(folder):
     if arguments == ["-j"]:  # Brian's own choice: any number of compilers at once
         arguments = [f"-j{cpu_count()}"]
     command = " ".join([settings.make_cmd_unix, *arguments])
-    process = subprocess.Popen(
-        command,
-        shell=True,
-        cwd=folder,
-        env=_environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,  # so that make and its compilers are one group
+    # In English, so that it is known what a compiler complains of.
+    environment = {**_environment(), "LC_ALL": "C"}
+    returncode, log = run_watched(["/bin/sh", "-c", command], folder, environment)
+    if returncode == 0:
+        return
+    for number in (errno.ENOSPC, errno.EDQUOT):
+        if os.strerror(number) in log:
+            raise OSError(number, os.strerror(number), str(folder))
+    end = "\n".join(log.splitlines()[-20:])
+    raise RuntimeError(
+        f"compiling for device='cpp_standalone' failed: {command!r} {how_it_ended(returncode)}. "
+        "See the activation's C++ code and Brian's preferences codegen.cpp and "
+        f"devices.cpp_standalone. The end of its output:\n{end}"
     )
-    try:
-        log, _ = process.communicate()
-    except BaseException:
-        with contextlib.suppress(OSError):  # there is no group if all have just ended
-            os.killpg(process.pid, signal.SIGKILL)
-        # Output ends with the last compiler, which then writes into `folder` no more.
-        process.communicate()
-        raise
-    if process.returncode != 0:
-        end = "\n".join(log.splitlines()[-20:])
-        raise RuntimeError(
-            f"compiling for device='cpp_standalone' failed: {command!r} ended with code "
-            f"{process.returncode}. See the activation's C++ code and Brian's preferences "
-            f"codegen.cpp and devices.cpp_standalone. The end of its output:\n{end}"
-        )
 
 
 def _generate(network, folder):

@@ -5,14 +5,15 @@ folder (see `native/job.hpp`), and leaves its results there.
 """
 
 import contextlib
+import errno
 import hashlib
 import os
 import platform
-import subprocess
 import tempfile
 import time
 import uuid
 import weakref
+from collections import deque
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import resources
@@ -25,6 +26,8 @@ from ..bases import Basis
 from ..brian_internals import cpp_preferences, signature, without_python
 from ..cache import content_key, find_or_build
 from ..model import Outcome, Parameters, Timing
+from ..processes import how_it_ended, lines_of, watched
+from ..scratch import is_full, scratch_folder
 
 #: The headers that every program includes.
 HEADERS = ("schedule.hpp", "gradients.hpp", "encoder.hpp", "job.hpp")
@@ -93,17 +96,19 @@ class Program:
             self.build(network, folder)
 
         started = time.perf_counter()
-        program = find_or_build(self._key(network), build)
-        built = time.perf_counter()
-        progress(0)
-        with tempfile.TemporaryDirectory(prefix="glmbrian-run-") as folder:
-            folders = [Path(folder) / str(number) for number in range(len(job_writers))]
-            for own, write_job in zip(folders, job_writers):
-                own.mkdir()
-                write_job(own / "job")
-                (own / "results").mkdir()
-            arguments, environment = self.command(program, network, n_phases)
-            n_presentations = _execute(arguments, environment, folders, progress)
+        with contextlib.ExitStack() as stack:
+            program = stack.enter_context(find_or_build(self._key(network), build))
+            built = time.perf_counter()
+            progress(0)
+            with _room_for_temporary_files():
+                folder = stack.enter_context(scratch_folder("glmbrian-run", tempfile.gettempdir()))
+                folders = [folder / str(number) for number in range(len(job_writers))]
+                for own, write_job in zip(folders, job_writers):
+                    own.mkdir()
+                    write_job(own / "job")
+                    (own / "results").mkdir()
+                arguments, environment = self.command(program, network, n_phases)
+                n_presentations = _execute(arguments, environment, folders, progress)
             jobs = [own / "job" for own in folders]
             runs = [
                 dict(line.split() for line in (job / "run.txt").read_text().splitlines()) for job in jobs
@@ -213,44 +218,53 @@ def code_only(network):
             namespace={name: without_python(used) for name, used in activation.namespace.items()},
         ),
     )
+#: How the lines begin with which a program tells how many presentations are done.
+_PROGRESS = "glmbrian progress "
 
 
 def _execute(arguments, environment, folders, progress):
     """Run a program in each of `folders` at once; return how many presentations each made.
 
-    All have equally much to do, and tell how far they are through one pipe: should this
-    process be killed, the next line that they write ends them.
+    All have equally much to do.
     """
     done = 0
-    reading, writing = os.pipe()
     with contextlib.ExitStack() as stack:
-        lines = stack.enter_context(open(reading))
-        running = []
-        try:
-            with open(writing, "w") as output:
-                for folder in folders:
-                    errors = stack.enter_context(open(folder / "errors.txt", "w+"))
-                    process = stack.enter_context(
-                        subprocess.Popen(
-                            arguments, env=environment, cwd=folder, stdout=output, stderr=errors
-                        )
-                    )
-                    running.append((process, errors))
-            for line in lines:
-                if line.startswith("glmbrian progress "):
-                    done = max(done, int(line.split()[2]))
-                    progress(done)
-            for process, errors in running:
+        # The end of what else each has written.
+        said = {
+            stack.enter_context(watched(arguments, folder, environment)): deque(maxlen=20)
+            for folder in folders
+        }
+        for process, line in lines_of(said):
+            if line is None:
                 if process.wait() != 0:
-                    errors.seek(0)
                     raise RuntimeError(
-                        f"the compiled simulation ended with code {process.returncode}: {errors.read()}"
+                        f"the compiled simulation {how_it_ended(process.returncode)}: "
+                        + "\n".join(said[process])
                     )
-        except BaseException:
-            for process, _ in running:
-                process.kill()
-            raise
+            elif line.startswith(_PROGRESS):
+                done = max(done, int(line.split()[2]))
+                progress(done)
+            else:
+                said[process].append(line)
     return done
+
+
+@contextmanager
+def _room_for_temporary_files():
+    """Say where room is missing, if it is why writing a job or running it fails."""
+    folder = tempfile.gettempdir()
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        is_about_files = isinstance(error, OSError) or "cannot write" in str(error)
+        if not is_about_files or not is_full(folder, error):
+            raise
+        raise OSError(
+            errno.ENOSPC,
+            f"the disk of the folder for temporary files is full ({error}); make room there, or set "
+            "the environment variable TMPDIR to another folder",
+            folder,
+        ) from None
 
 
 # ------------------------------------------------------------------ the job folder

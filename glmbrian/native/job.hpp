@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -101,7 +102,7 @@ void write_array(std::ofstream& file, const T* values, size_t size)
 inline void close_checked(std::ofstream& file, const char* path)
 {
     file.close();
-    if (!file) fail(std::string("cannot write ") + path);
+    if (!file) fail(std::string("cannot write ") + path + ": " + std::strerror(errno));
 }
 
 // Peak resident memory in bytes, as far as the operating system tells.  (Linux's

@@ -10,6 +10,9 @@ namespace glmbrian {
 // Potentials or errors of the outputs of one replica.
 typedef double Trace[N_STEPS][N_CLASSES];
 
+// Presentations after which to look at the clock, which takes as long as some steps.
+constexpr int64_t LOOK_EVERY = N_STEPS < 128 ? 128 / N_STEPS : 1;
+
 class Schedule {
 public:
     const Job job;
@@ -71,7 +74,8 @@ public:
     // Goes on to the next presentation; returns whether there is one.
     bool advance()
     {
-        if (++position_ % 16 == 0) show_progress(false);
+        position_++;
+        if (++n_done_ % LOOK_EVERY == 0) show_progress(false);
         if (position_ < job.n_items) return true;
         for (int r = 0; r < N_REPLICAS; r++) {
             history_.push_back(total_weight_[r] > 0 ? log_likelihood_[r] / total_weight_[r] : 0.0);
@@ -110,7 +114,7 @@ private:
     std::vector<double> learning_rates_, sample_weights_, history_;
     double log_likelihood_[N_REPLICAS] = {0.0}, total_weight_[N_REPLICAS] = {0.0};
     std::ofstream outcome_;
-    int64_t position_ = 0, epoch_ = 0;
+    int64_t position_ = 0, epoch_ = 0, n_done_ = 0;
     std::chrono::steady_clock::time_point began_, reported_;
 
     void begin_epoch()

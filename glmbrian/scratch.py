@@ -1,0 +1,169 @@
+"""Folders that go with the process that made them, even one that was killed.
+
+Such a folder holds a file that its process keeps locked.  Where the lock is free that
+process is gone: the next one that makes a folder of the same kind removes what it left.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+import re
+import shutil
+import stat
+import tempfile
+import time
+from pathlib import Path
+
+#: The file that says whose a folder is, and that is locked while it is in use.
+MARKER = ".glmbrian"
+
+#: Seconds after which nobody is about to mark an empty folder any more.
+_LONGEST_BEGINNING = 24 * 3600
+
+#: With less room than this, in bytes, a disk is called full.
+_LEAST_ROOM = 10_000_000
+
+
+@contextlib.contextmanager
+def scratch_folder(kind, parent):
+    """Make a folder, and remove it with all that it holds afterwards.
+
+    What killed processes of the same user have left of this kind is removed, too.
+
+    Parameters
+    ----------
+    kind : str
+        The name begins with it.
+    parent : str or Path
+        The folder to make it in.
+
+    Yields
+    ------
+    Path
+
+    Raises
+    ------
+    OSError
+        If it cannot be made.
+    """
+    _remove_remains(kind, parent)
+    folder, lock = _begin(kind, parent)
+    process = os.getpid()
+    try:
+        yield folder
+    finally:
+        if os.getpid() == process:  # and not a copy of it
+            # What cannot be removed now may be later.
+            with contextlib.suppress(OSError):
+                _remove(folder, lock)
+
+
+def mark(folder):
+    """Make `folder` one of the package's own."""
+    os.close(os.open(folder / MARKER, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+
+
+def is_own(folder):
+    """Whether `folder` is marked, and belongs to this user, as its mark does."""
+    try:
+        about, mark = folder.lstat(), (folder / MARKER).lstat()
+    except OSError:
+        return False
+    user = os.geteuid()
+    return (
+        (stat.S_ISDIR(about.st_mode) and about.st_uid == user)
+        and (stat.S_ISREG(mark.st_mode) and mark.st_uid == user)
+    )  # fmt: skip
+
+
+def hold(folder, alone):
+    """Lock a marked folder, as long as what is returned is not closed by `os.close`.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no marked folder, or not any more.
+    BlockingIOError
+        If another holds it, and one of both wants it `alone`.
+    """
+    path = folder / MARKER
+    # Without O_NONBLOCK a named pipe would be waited for.  Locks on network file systems
+    # need to be able to write.
+    access = os.O_RDWR if alone else os.O_RDONLY
+    lock = os.open(path, access | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        if not stat.S_ISREG(os.fstat(lock).st_mode):
+            raise FileNotFoundError(errno.ENOENT, "this is no file", str(path))
+        try:
+            fcntl.flock(lock, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise
+        except OSError:
+            pass  # a file system without locks
+        # It may have been removed before it was locked.
+        if not os.path.samestat(os.fstat(lock), path.lstat()):
+            raise FileNotFoundError(errno.ENOENT, "it was removed", str(path))
+    except BaseException:
+        os.close(lock)
+        raise
+    return lock
+
+
+def is_full(folder, error):
+    """Whether `error` came of a disk without room, or with none for this user.
+
+    Not all of them say so; then it is asked how much room there is in `folder`.
+    """
+    if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
+        return True
+    return shutil.disk_usage(folder).free < _LEAST_ROOM
+
+
+def _begin(kind, parent):
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=f"{kind}-", dir=parent))
+        try:
+            mark(folder)
+            return folder, hold(folder, alone=True)
+        except (FileNotFoundError, BlockingIOError):
+            continue  # another process took it for one whose process is gone
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+
+def _remove_remains(kind, parent):
+    name = re.compile(re.escape(kind) + "-[a-z0-9_]{8}")
+    with contextlib.suppress(OSError):
+        for path in Path(parent).iterdir():
+            if name.fullmatch(path.name):
+                with contextlib.suppress(OSError):
+                    _remove_if_left(path)
+
+
+def _remove_if_left(folder):
+    if is_own(folder):
+        _remove(folder, hold(folder, alone=True))
+        return
+    about = folder.lstat()
+    age = time.time() - about.st_mtime
+    # One that was killed before it could mark its folder has put nothing into it.
+    if about.st_uid == os.geteuid() and age > _LONGEST_BEGINNING:
+        folder.rmdir()
+
+
+def _remove(folder, lock):
+    """Remove a folder, its mark last, so that it can be told for one of ours until then."""
+    try:
+        for path in folder.iterdir():
+            if path.name == MARKER:
+                continue
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+        (folder / MARKER).unlink()
+    finally:
+        os.close(lock)
+    folder.rmdir()
