@@ -24,8 +24,9 @@ from .labels import as_labels, check_classes, check_known, check_labels, check_w
 from .model import Inputs, Network, Outcome, Parameters, Testing, Training
 from .progress import Progress
 from .randomness import derive_keys
-from .storage import save_npz
-from .validation import binary_array, check_shape, choice, finite_array, flag, integer, real
+from .saved_model import SavedModel
+from .storage import as_path, reading, save_npz
+from .validation import binary_array, choice, finite_array, flag, integer, real
 
 DECODINGS = ("first-to-spike", "rate")
 
@@ -43,7 +44,8 @@ PAPER_SETTINGS = {
 }
 
 #: Independent streams of random numbers that one `random_state` gives.
-_TRAIN_INPUTS, _ORDER, _START, _TEST_INPUTS, _TEST_OUTPUTS, _CHOICES = range(10, 16)
+_PURPOSES = range(10, 16)
+_TRAIN_INPUTS, _ORDER, _START, _TEST_INPUTS, _TEST_OUTPUTS, _CHOICES = _PURPOSES
 
 #: The classifier before training, in an exported folder.
 _EXPORTED = "classifier.npz"
@@ -393,9 +395,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             labels = indices(check_known(y, len(inputs), classes, "classes"), classes)
         self._check_reject(classes)
         weights = check_weights(sample_weight, (len(inputs),))
-        self._keys = derive_keys(
-            self.random_state, _TRAIN_INPUTS, _ORDER, _START, _TEST_INPUTS, _TEST_OUTPUTS, _CHOICES
-        )
+        self._keys = derive_keys(self.random_state, *_PURPOSES)
         network = self._network(n_inputs, len(classes), basis)
         return network, self._training(weights), inputs, labels, classes, self._start(network)
 
@@ -433,6 +433,12 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         integer(self.n_epochs, "n_epochs")
         integer(self.batch_size, "batch_size")
         integer(self.target_period, "target_period")
+        if self.basis is not None:
+            as_basis(self.basis, "basis")
+        else:
+            integer(self.n_basis, "n_basis")
+            if self.window is not None:
+                integer(self.window, "window")
         real(self.learning_rate, "learning_rate", 0, strict=True)
         real(self.weight_scale, "weight_scale", 0)
         if self.bias_init != "uniform":
@@ -458,11 +464,10 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
 
     def _make_basis(self):
         if self.basis is not None:
-            return as_basis(self.basis, "basis")
-        n_basis = integer(self.n_basis, "n_basis")
+            return self.basis
         if self.window is None:
-            return RaisedCosineBasis(n_basis, max(n_basis, self.n_steps))
-        return RaisedCosineBasis(n_basis, integer(self.window, "window"))
+            return RaisedCosineBasis(self.n_basis, max(self.n_basis, self.n_steps))
+        return RaisedCosineBasis(self.n_basis, self.window)
 
     def _check_inputs(self, X, is_first=False):
         """Return `X` as `Inputs`, and the number of input neurons.
@@ -907,57 +912,60 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         >>> loaded.predict(X[:4]).tolist()
         ['left', 'right', 'left', 'right']
         """
-        if Path(path).is_dir():
-            return cls._load_exported(Path(path))
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                content = {name: file[name] for name in file.files}
-            config = json.loads(str(content["config"]))
-            classifier = cls(**config["parameters"])
-            if classifier.basis is not None:
-                classifier.basis = CustomBasis(classifier.basis)
-            basis, classes = CustomBasis(content["basis"]), content["classes"]
-            check_shape(classes, "classes", ("n_classes",))
-            n_outputs, n_basis = len(classes), basis.n_basis
-            parameters = Parameters(
-                finite_array(content["weights"], "weights", ("n_inputs", n_outputs, n_basis)),
-                finite_array(content["feedback"], "feedback", (n_outputs, n_basis)),
-                finite_array(content["bias"], "bias", (n_outputs,)),
-            )
-            history, keys = content["history"], config["keys"]
-            # Older files do not say; their spikes are then drawn again.
-            n_presentations = config.get("n_presentations", 0)
-            scaler = None
-            if "input_range" in content:
-                shape = (2, len(parameters.weights))
-                input_range = finite_array(content["input_range"], "input_range", shape)
-                scaler = MinMaxScaler(clip=True).fit(input_range)
-        except OSError as error:
-            raise type(error)(f"path: cannot read {path}: {error.strerror or error}") from None
-        except Exception as error:
-            raise ValueError(
-                f"path must be a file written by GLMClassifier.save; {path} is not: {error}"
-            ) from None
-        classifier._keys = keys
-        network = classifier._network(len(parameters.weights), n_outputs, basis)
-        classifier._set_learned(parameters, network, classes, n_presentations)
-        classifier.history_, classifier.scaler_ = history, scaler
-        if "feature_names" in content:
-            classifier.feature_names_in_ = content["feature_names"].astype(object)
+        path = as_path(path)
+        if path.is_dir():
+            return cls._load_exported(path)
+        with reading(path, "GLMClassifier.save"):
+            return cls._from_saved(SavedModel.read(path, cls._get_param_names(), len(_PURPOSES)))
+
+    @classmethod
+    def _from_saved(cls, saved):
+        classifier = cls(**saved.parameters)
+        if classifier.basis is not None:
+            classifier.basis = CustomBasis(classifier.basis)
+        classifier._check_parameters()
+        classifier._check_reject(saved.classes)
+        classifier._keys = saved.keys
+        network = classifier._network(len(saved.learned.weights), len(saved.classes), saved.basis)
+        classifier._set_learned(saved.learned, network, saved.classes, saved.n_presentations)
+        classifier.history_ = saved.history
+        if saved.input_range is not None:
+            classifier.scaler_ = MinMaxScaler(clip=True).fit(saved.input_range)
+            classifier._scaled(saved.input_range)  # an error unless it scales
+        if saved.feature_names is not None:
+            classifier.feature_names_in_ = saved.feature_names.astype(object)
         return classifier
 
     @classmethod
     def _load_exported(cls, folder):
         if not (folder / _EXPORTED).is_file():
             raise ValueError(f"path: the folder {folder} is none that GLMClassifier.export has written")
-        classifier = cls.load(folder / _EXPORTED)
-        network = classifier._network(
-            classifier.n_features_in_, len(classifier.classes_), classifier.basis_
-        )
-        device = get_device(classifier.device)
-        parameters, history = device.read_exported(network, folder)
-        classifier.history_ = history[:, 0]
-        classifier._set_learned(
-            parameters, network, classifier.classes_, classifier.n_presentations_
-        )
+        with reading(folder, "GLMClassifier.export"):
+            saved = SavedModel.read(folder / _EXPORTED, cls._get_param_names(), len(_PURPOSES))
+            classifier = cls._from_saved(saved)
+            classes, n_inputs = classifier.classes_, classifier.n_features_in_
+            network = classifier._network(n_inputs, len(classes), classifier.basis_)
+            parameters, history, run = get_device(classifier.device).read_exported(
+                network, folder, saved.has_checksum
+            )
+            n_presentations = classifier._take_settings(run, len(history))
+            classifier._set_learned(parameters, network, classes, n_presentations)
+            classifier.history_ = history[:, 0]
         return classifier
+
+    def _take_settings(self, run, n_epochs):
+        """Set what may have been changed in an exported project, before it ran.
+
+        Returns the number of presentations.
+        """
+        if not run:  # of version 0.1, whose programs do not tell
+            n_items = self.n_presentations_ // self.n_epochs
+            self.n_epochs = n_epochs
+            return n_epochs * n_items
+        for name in ("n_epochs", "batch_size", "target_period"):
+            setattr(self, name, int(run[name]))
+        self.learning_rate = float(run["learning_rate"])
+        self._keys[:2] = int(run["input_key"]), int(run["order_key"])
+        if self.n_epochs != n_epochs:
+            raise ValueError(f"job/history.bin must hold {self.n_epochs} epochs, got {n_epochs}")
+        return int(run["first_presentation"]) + n_epochs * int(run["n_items"])

@@ -6,7 +6,7 @@ from .activations import get_activation, name_to_save
 from .bases import CustomBasis, IndicatorBasis, as_basis
 from .learning import potential_of_inputs, potential_of_outputs, rate_gradient
 from .neurons import GLMNeurons, _named_kernels
-from .storage import save_npz
+from .storage import as_path, load_npz, reading, save_npz
 from .synapses import GLMSynapses
 from .validation import binary_array, choice, finite_array
 
@@ -526,8 +526,8 @@ class GLMPopulation:
         """Write the population to a ``.npz`` file.
 
         The file holds ``bias``, ``activation``, for each kernel ``basis:name`` and
-        ``weights:name``, and those of the name ``feedback`` where there is feedback.
-        It can be read with ``numpy.load(path, allow_pickle=False)``.
+        ``weights:name``, and those of the name ``feedback`` where there is feedback; its
+        ``format`` and a ``checksum`` say whether it is whole.  It can be read with ``numpy.load(path, allow_pickle=False)``.
 
         Parameters
         ----------
@@ -551,7 +551,7 @@ class GLMPopulation:
         ...     population.save(path)
         ...     with np.load(path, allow_pickle=False) as file:
         ...         sorted(file)
-        ['activation', 'basis:stimulus', 'bias', 'weights:stimulus']
+        ['activation', 'basis:stimulus', 'bias', 'checksum', 'format', 'weights:stimulus']
         """
         content = {"bias": self.bias, "activation": name_to_save(self.activation)}
         for name, basis in self.kernels.items():
@@ -594,9 +594,10 @@ class GLMPopulation:
         >>> loaded.kernel("stimulus")
         array([[[2., 1.]]])
         """
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                content = {name: file[name] for name in file.files}
+        path = as_path(path)
+        with reading(path, "GLMPopulation.save"):
+            archive = load_npz(path, _kinds_of_part, ("bias", "activation"))
+            content = archive.content
             bases, weights = (
                 {
                     name.partition(":")[2]: array
@@ -607,13 +608,9 @@ class GLMPopulation:
             )
             bases = {name: CustomBasis(matrix) for name, matrix in bases.items()}
             feedback = bases.pop("feedback", None), weights.pop("feedback", None)
-            return cls(content["bias"], bases, weights, *feedback, str(content["activation"]))
-        except OSError as error:
-            raise type(error)(f"path: cannot read {path}: {error.strerror or error}") from None
-        except Exception as error:
-            raise ValueError(
-                f"path must be a file written by GLMPopulation.save; {path} is not: {error}"
-            ) from None
+            population = cls(content["bias"], bases, weights, *feedback, content["activation"].item())
+            archive.check()
+        return population
 
     def __repr__(self):
         kernels = ", ".join(
@@ -624,6 +621,13 @@ class GLMPopulation:
             f"<GLMPopulation: n={self.n}, {kernels}, feedback={self.feedback!r}, "
             f"activation={self.activation.name!r}>"
         )
+
+
+def _kinds_of_part(name):
+    """Return the kinds of dtype that a part of a file may have, or None."""
+    if name == "activation":
+        return "U"
+    return "f" if name == "bias" or name.startswith(("basis:", "weights:")) else None
 
 
 def by_kernel(values, name, kernels):

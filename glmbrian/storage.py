@@ -1,40 +1,285 @@
-"""Writing result files in one piece."""
+"""Files that are there as a whole or not at all, and archives of arrays in which no bit can change."""
 
+import contextlib
+import errno
+import hashlib
+import io
+import math
 import os
-import tempfile
+import secrets
+import stat
+import zipfile
 from pathlib import Path
 
 import numpy as np
 
+#: What archives of this version are like.  Those of version 0.1 had no number, and no checksum.
+FORMAT = 2
+
+#: Parts of an archive that are about the archive.
+_OWN_PARTS = {"format": "iu", "checksum": "U"}
+
+_HEADER_READERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+
+
+# ------------------------------------------------------------------ writing
+
+
+@contextlib.contextmanager
+def replacing(path, name="path"):
+    """Yield a binary file that takes the place of `path` once it is complete.
+
+    Of a link, the file that it leads to is replaced.  A new file gets the permissions
+    that the process gives to its files; one that takes another's place gets those of the other.
+
+    Parameters
+    ----------
+    path : str or Path
+    name : str
+        Of the argument, for messages.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `path` is no path.
+    OSError
+        If it cannot be written, or is anything else than a plain file or a new one.
+    """
+    path = as_path(path, name)
+    target = Path(os.path.realpath(path))
+    try:
+        mode = _mode_to_replace(target, path, name)
+        # Both in one folder, hence on one disk.
+        unfinished = target.parent / f".unfinished-{secrets.token_hex(8)}"
+        # The umask is applied by the system itself: it can be read only by changing it.
+        handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    except OSError as error:
+        raise _unwritable(error, path, name) from None
+    try:
+        with os.fdopen(handle, "wb") as file:
+            if mode is not None:
+                os.fchmod(handle, mode)
+            yield file
+            file.flush()
+            os.fsync(handle)
+        os.replace(unfinished, target)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            os.unlink(unfinished)
+        if isinstance(error, OSError):
+            raise _unwritable(error, path, name) from None
+        raise
+
+
+def write_text(path, text, name="path"):
+    """Write a text file, as `replacing` does."""
+    with replacing(path, name) as file:
+        file.write(text.encode())
+
+
+def _mode_to_replace(target, path, name):
+    """Return the permissions of the file at `target`, None if there is none."""
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{name}: the folder {target.parent} does not exist")
+    try:
+        mode = os.stat(target).st_mode
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(f"{name} must be a file, and {path} is a folder")
+    if not stat.S_ISREG(mode):
+        raise OSError(f"{name} must be a plain file or a new one, and {path} is a device or a pipe")
+    # The system lets its administrator write to any file.
+    if not mode & 0o222 or not os.access(target, os.W_OK):
+        raise PermissionError(f"{name}: {path} is read-only; choose another, or make it writable")
+    return stat.S_IMODE(mode) & 0o777
+
+
+def _unwritable(error, path, name):
+    # One of ours has no number.
+    if error.errno is None:
+        return error
+    return type(error)(f"{name}: cannot write {path}: {reason(error)}")
+
+
+def reason(error):
+    """Return, in words, why an OSError came."""
+    if error.errno == errno.ENOSPC:
+        return "the disk is full"
+    if error.errno == errno.EDQUOT:
+        return "no more of the disk may be used (its quota is full)"
+    return error.strerror or str(error)
+
+
+def as_path(path, name="path"):
+    """Return `path` as a `Path`, or raise an error that names the argument."""
+    if not isinstance(path, (str, os.PathLike)) or not isinstance(os.fspath(path), str):
+        raise TypeError(f"{name} must be a path, a string or pathlib.Path, got {path!r}")
+    if "\0" in os.fspath(path):
+        raise ValueError(f"{name} must be a path, which holds no zero characters, got {path!r}")
+    return Path(path)
+
+
+# ------------------------------------------------------------------ archives
+
 
 def save_npz(path, content):
-    """Write the arrays of the dict `content` to the ``.npz`` file `path`.
+    """Write the arrays of the dict `content` to the ``.npz`` file `path`, with a checksum.
 
-    An existing file is replaced only once the new one is complete.
+    Raises
+    ------
+    TypeError, ValueError, OSError
+        As for `replacing`.
+    """
+    content = {**content, "format": np.array(FORMAT)}
+    with replacing(path) as file:
+        np.savez(file, **content, checksum=np.array(_checksum(content)))
+
+
+class Archive:
+    """What `load_npz` reads.
+
+    Attributes
+    ----------
+    content : dict of ndarray
+    has_checksum : bool
+        Archives of version 0.1 have none.
+    """
+
+    def __init__(self, content, own):
+        self.content = content
+        self.has_checksum = bool(own)
+        self._own = own
+
+    def check(self):
+        """Raise a ValueError if the arrays are not those that were written.
+
+        To be called when what they hold has been checked, which tells more.
+        """
+        if not self.has_checksum:
+            return
+        if self._own["checksum"].item() != _checksum({**self.content, "format": self._own["format"]}):
+            raise ValueError("it was changed or damaged since it was written: its checksum does not fit")
+
+
+def load_npz(path, kinds, required):
+    """Read the arrays of a file that `save_npz` has written, this version's or an earlier one's.
+
+    Each part is read as a whole, once its size is known to fit, and nothing but plain numbers
+    and text.
+
+    Parameters
+    ----------
+    path : str or Path
+    kinds : callable
+        ``kinds(name)`` returns the kinds of dtype that a part may have, such as "f", or
+        None if there is no part of that name.
+    required : iterable of str
+        Parts that must be there.
+
+    Returns
+    -------
+    Archive
 
     Raises
     ------
     OSError
-        If `path` cannot be written.
+        If the file cannot be read.
+    Exception
+        Of any kind, if it is not such a file; `reading` makes one of them.
     """
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"path: the folder {path.parent} does not exist")
-    if path.is_dir():
-        raise IsADirectoryError(f"path must be a file, and {path} is a folder")
-    handle, temporary = tempfile.mkstemp(suffix=".npz", dir=path.parent)
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise OSError("it is not a plain file")  # which may be without an end
+    with open(path, "rb") as file, zipfile.ZipFile(file) as archive:
+        members = {}
+        for member in archive.infolist():
+            name = member.filename.removesuffix(".npy")
+            if name in members:
+                raise ValueError(f"it holds {name!r} twice")
+            members[name] = member
+        # So no part takes more memory than the file has.
+        if any(member.compress_type != zipfile.ZIP_STORED for member in members.values()):
+            raise ValueError("its parts are compressed")
+        if sum(member.file_size for member in members.values()) > os.fstat(file.fileno()).st_size:
+            raise ValueError("its parts are larger than the file")
+        own = {
+            name: _read_part(archive, members.pop(name), name, allowed)
+            for name, allowed in _OWN_PARTS.items()
+            if name in members
+        }
+        _check_format(own)
+        unknown = [name for name in members if kinds(name) is None]
+        missing = [name for name in required if name not in members]
+        if unknown or missing:
+            raise ValueError(f"it lacks {missing[0]!r}" if missing else f"it holds {unknown[0]!r}")
+        content = {
+            name: _read_part(archive, member, name, kinds(name)) for name, member in members.items()
+        }
+    return Archive(content, own)
+
+
+@contextlib.contextmanager
+def reading(path, writer):
+    """Make one OSError or ValueError of all that may come while a file is read.
+
+    Parameters
+    ----------
+    path : str or Path
+    writer : str
+        What writes such files, or folders.
+    """
     try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, **content)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+        yield
+    except OSError as error:
+        raise type(error)(f"path: cannot read {path}: {reason(error)}") from None
+    # A damaged file may raise anything.
+    except Exception as error:
+        said = " ".join(str(error).split())
+        said = said if len(said) < 300 else said[:300] + " ..."
+        kind = "folder" if os.path.isdir(path) else "file"
+        raise ValueError(f"path must be a {kind} written by {writer}; {path} is not: {said}") from None
 
 
-def _umask():
-    # It can be read only by setting it.
-    umask = os.umask(0)
-    os.umask(umask)
-    return umask
+def _check_format(own):
+    if not own:
+        return  # of version 0.1
+    for name in _OWN_PARTS:
+        if name not in own:
+            raise ValueError(f"it lacks {name!r}")
+        if own[name].shape != ():
+            raise ValueError(f"{name} must be a single value")
+    if own["format"] > FORMAT:
+        raise ValueError(
+            f"a newer version of glmbrian has written it, in the format {own['format']}, and this one "
+            f"knows formats up to {FORMAT}; install that version"
+        )
+    if own["format"] < FORMAT:
+        raise ValueError(f"format must be {FORMAT}, got {own['format']}")
+
+
+def _read_part(archive, member, name, allowed):
+    data = archive.read(member)  # to its end, where its own checksum is looked at
+    stream = io.BytesIO(data)
+    version = np.lib.format.read_magic(stream)
+    if version not in _HEADER_READERS:
+        raise ValueError(f"{name} is an array of the unknown form {version}")
+    shape, is_fortran, dtype = _HEADER_READERS[version](stream)
+    if dtype.kind not in allowed or dtype.itemsize == 0:
+        raise ValueError(f"{name} must not be an array of {dtype}")
+    first = stream.tell()
+    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != len(data) - first:
+        raise ValueError(f"{name} must have as many values as its shape {shape} says")
+    values = np.frombuffer(data, dtype, math.prod(shape), first)
+    return values.reshape(shape, order="F" if is_fortran else "C").copy()
+
+
+def _checksum(content):
+    digest = hashlib.sha256()
+    for name in sorted(content):
+        array = np.asarray(content[name])
+        digest.update(repr((name, array.dtype.str, array.shape)).encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()

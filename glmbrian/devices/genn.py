@@ -85,9 +85,13 @@ def export(network, parameters, inputs, labels, training, folder):
     check(network, training, inputs)
     generate_project(network, folder)
     write_training(folder / "job", network, parameters, inputs, labels, training)
-    n_phases = 2 * training.n_epochs * len(inputs)
+    # How long it takes depends on settings that may be changed.
     with open(folder / "Makefile", "a") as makefile:
-        makefile.write(f"\nrun: all\n\t./main test {duration(network, n_phases)}\n")
+        makefile.write(
+            "\nrun: all\n\t./main test $$(awk '{ setting[$$1] = $$2 } END { printf \"%.3f\", "
+            f"setting[\"n_epochs\"] * setting[\"n_items\"] * {duration(network, 2)} }}' "
+            "job/settings.txt)\n"
+        )
 
 
 def generate_project(network, folder):

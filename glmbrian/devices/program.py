@@ -14,6 +14,7 @@ import time
 import uuid
 import weakref
 from collections import deque
+import zlib
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import resources
@@ -28,6 +29,7 @@ from ..cache import content_key, find_or_build
 from ..model import Outcome, Parameters, Timing
 from ..processes import how_it_ended, lines_of, watched
 from ..scratch import is_full, scratch_folder
+from ..validation import finite_array
 
 #: The headers that every program includes.
 HEADERS = ("schedule.hpp", "gradients.hpp", "encoder.hpp", "job.hpp")
@@ -270,28 +272,31 @@ def _room_for_temporary_files():
 # ------------------------------------------------------------------ the job folder
 
 
+#: The largest integers that programs count with.
+_MOST = 2**63 - 1
+
+
 def write_training(job, network, parameters, inputs, labels, training):
     """Write into the folder `job` what a program needs for training."""
     _write_job(
         job,
         parameters,
         inputs,
-        training.desired(network.n_steps),
         mode="train",
         decoding=training.decoding,
         n_epochs=training.n_epochs,
-        batch_size=training.batch_size,
-        target_period=training.target_period,
+        batch_size=min(training.batch_size, _MOST),
+        target_period=min(training.target_period, _MOST),
         first_presentation=training.first_presentation,
         weighted=int(training.sample_weights is not None),
         input_key=training.input_key,
         output_key=0,
         order_key=training.order_key,
     )
-    np.asarray(labels, dtype=np.int32).tofile(job / "labels.bin")
-    np.asarray(training.learning_rates, dtype=float).tofile(job / "learning_rates.bin")
+    _write_array(job / "labels.bin", labels, np.int32)
+    _write_array(job / "learning_rates.bin", training.learning_rates, float)
     if training.sample_weights is not None:
-        np.asarray(training.sample_weights, dtype=float).tofile(job / "sample_weights.bin")
+        _write_array(job / "sample_weights.bin", training.sample_weights, float)
 
 
 def write_testing(job, network, parameters, inputs, testing):
@@ -300,7 +305,6 @@ def write_testing(job, network, parameters, inputs, testing):
         job,
         parameters,
         inputs,
-        np.zeros(network.n_steps, dtype=np.uint8),
         mode="test",
         decoding=testing.decoding,
         n_epochs=1,
@@ -314,15 +318,20 @@ def write_testing(job, network, parameters, inputs, testing):
     )
 
 
-def _write_job(job, parameters, inputs, desired, **settings):
+def _write_job(job, parameters, inputs, **settings):
     job.mkdir(exist_ok=True)
-    np.ascontiguousarray(inputs.data).tofile(job / "data.bin")
-    desired.tofile(job / "desired.bin")
+    _write_array(job / "data.bin", inputs.data)
     theta = (parameters.weights, parameters.feedback, parameters.bias)
-    np.concatenate([np.ravel(part) for part in theta]).tofile(job / "parameters.bin")
+    _write_array(job / "parameters.bin", np.concatenate([np.ravel(part) for part in theta]))
     settings.update(data=inputs.kind, n_items=len(inputs))
     lines = [f"{name} {value}\n" for name, value in settings.items()]
     (job / "settings.txt").write_text("".join(lines))
+
+
+def _write_array(path, values, dtype=None):
+    # numpy.ndarray.tofile does not say why it fails.
+    with open(path, "wb") as file:
+        file.write(np.ascontiguousarray(values, dtype))
 
 
 def read_parameters(job, network):
@@ -346,14 +355,54 @@ def read_history(job, network):
     return np.fromfile(job / "history.bin").reshape(-1, network.n_replicas)
 
 
-def read_exported(network, folder):
-    """Return the `Parameters` and the history that an exported program has learned."""
+def read_exported(network, folder, has_checksums):
+    """Return what an exported program has learned.
+
+    Parameters
+    ----------
+    network : glmbrian.model.Network
+    folder : Path
+    has_checksums : bool
+        Whether the program writes them; those of version 0.1 do not.
+
+    Returns
+    -------
+    parameters : glmbrian.model.Parameters
+    history : ndarray, shape (n_epochs, 1)
+    run : dict of str
+        What the program was told to do, as in its settings; empty without checksums.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the program has not run to its end.
+    ValueError
+        If what it wrote has changed since, or is of another network.
+    """
     job = folder / "job"
-    if not (job / "trained.bin").is_file():
-        raise FileNotFoundError(
-            f"path: the program in {folder} has not run yet; run `make run` in that folder"
-        )
-    return read_parameters(job, network), read_history(job, network)
+    names = ("trained.bin", "history.bin", "run.txt")
+    if not all((job / name).is_file() for name in names):
+        raise FileNotFoundError("its program has not run yet, or not to its end; use `make run` in it")
+    run = _checked_run(job) if has_checksums else {}
+    parameters, history = read_parameters(job, network), read_history(job, network)
+    for name, values in (*vars(parameters).items(), ("history", history)):
+        finite_array(values, f"{name} (what the program has learned)")
+    return parameters, history, run
+
+
+def _checked_run(job):
+    """Return what run.txt tells of a training, if that and what it tells of are whole."""
+    told, _, checksum = (job / "run.txt").read_text().rpartition("checksum ")
+    if f"{zlib.crc32(told.encode())}\n" != checksum:
+        raise ValueError("job/run.txt has changed since the program ended; use `make run` again")
+    run = dict(line.split() for line in told.splitlines())
+    if run.get("mode") != "train":
+        raise ValueError("its program was not told to train: set mode to train in job/settings.txt")
+    for name in ("trained.bin", "history.bin"):
+        data = (job / name).read_bytes()
+        if (str(len(data)), str(zlib.crc32(data))) != (run[f"{name}_size"], run[f"{name}_checksum"]):
+            raise ValueError(f"job/{name} has changed since the program ended; use `make run` again")
+    return run
 
 
 # ------------------------------------------------------------------ the headers

@@ -18,8 +18,10 @@ public:
     void load()
     {
         const size_t n_weights = (size_t)N_INPUTS * ROW;
-        const auto all = read_array<double>(
-            "job/parameters.bin", n_weights + N_OUTPUTS * (N_FEEDBACK + 1));
+        if (schedule_.job.train && schedule_.job.batch_size != 1)
+            fail("job/settings.txt: batch_size must be 1 on GeNN");
+        const auto all = read_numbers(
+            "job/parameters.bin", n_weights + N_OUTPUTS * (N_FEEDBACK + 1), true);
         const double* value = all.data();
         for (size_t pair = 0; pair < (size_t)N_INPUTS * N_OUTPUTS; pair++)
             for (int k = 0; k < N_BASIS; k++) weight(k)[pair] = *value++;
@@ -54,7 +56,7 @@ public:
         const bool is_right = i % N_CLASSES == schedule_.label();
         return phase_ == respond && schedule_.job.rate && is_right ? 1 : -1;
     }
-    int period() const { return (int)schedule_.job.target_period; }
+    int period() const { return (int)std::min(schedule_.job.target_period, (int64_t)INT32_MAX); }
     int presentation() const { return (int)schedule_.presentation(); }
     int input_key_low() const { return (int)(uint32_t)schedule_.job.input_key; }
     int input_key_high() const { return (int)(uint32_t)(schedule_.job.input_key >> 32); }
@@ -67,9 +69,16 @@ public:
     {
         if (phase_ == respond) take_response();
         schedule_.advance();
-        if (schedule_.job.train) save();
         const int64_t phases = schedule_.job.train ? 2 : 1;
-        schedule_.finish(schedule_.job.n_items * schedule_.job.n_epochs * phases * N_STEPS);
+        const int64_t n_steps = schedule_.job.n_items * schedule_.job.n_epochs * phases * N_STEPS;
+        if (!schedule_.is_over())
+            fail("the run must take " + std::to_string(n_steps) + " time steps, and took others");
+        if (!schedule_.job.train) return schedule_.finish(n_steps);
+        ResultFile learned("trained.bin");
+        for (size_t pair = 0; pair < (size_t)N_INPUTS * N_OUTPUTS; pair++)
+            for (int k = 0; k < N_BASIS; k++) learned.write(weight(k) + pair, 1);
+        own_.save(learned);
+        schedule_.finish(n_steps, &learned);
     }
 
 private:
@@ -107,15 +116,6 @@ private:
         int32_t input_counts[N_STEPS];
         for (int t = 0; t < n_steps; t++) input_counts[t] = encoder_.spikes.count(t);
         schedule_.report(n_steps, input_counts, counts, u_[0]);
-    }
-
-    void save()
-    {
-        std::ofstream file("job/trained.bin", std::ios::binary);
-        for (size_t pair = 0; pair < (size_t)N_INPUTS * N_OUTPUTS; pair++)
-            for (int k = 0; k < N_BASIS; k++) write_array(file, weight(k) + pair, 1);
-        own_.save(file);
-        close_checked(file, "job/trained.bin");
     }
 };
 

@@ -17,6 +17,7 @@
 #include <iostream>
 #include <map>
 #include <numeric>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,7 @@ std::vector<T> read_array(const std::string& path, size_t size)
     std::vector<T> values(size);
     file.seekg(0);
     file.read(reinterpret_cast<char*>(values.data()), size * sizeof(T));
+    if (!file) fail("cannot read " + path);
     return values;
 }
 
@@ -93,6 +95,17 @@ private:
     const T* data_ = nullptr;
 };
 
+// What a run begins with must be finite; rates and weights must not be negative either.
+inline std::vector<double> read_numbers(const std::string& path, size_t size, bool may_be_negative)
+{
+    const std::vector<double> values = read_array<double>(path, size);
+    for (const double value : values)
+        if (!std::isfinite(value) || (value < 0 && !may_be_negative))
+            fail(path + " must hold finite numbers" + (may_be_negative ? "" : " of at least 0") + ", got "
+                 + std::to_string(value));
+    return values;
+}
+
 template <class T>
 void write_array(std::ofstream& file, const T* values, size_t size)
 {
@@ -104,6 +117,62 @@ inline void close_checked(std::ofstream& file, const char* path)
     file.close();
     if (!file) fail(std::string("cannot write ") + path + ": " + std::strerror(errno));
 }
+
+// The CRC-32 of zlib.
+inline uint32_t checksum(const void* data, size_t size, uint32_t before = 0)
+{
+    static const std::vector<uint32_t> table = [] {
+        std::vector<uint32_t> made(256);
+        for (uint32_t n = 0; n < 256; n++) {
+            uint32_t value = n;
+            for (int bit = 0; bit < 8; bit++) value = value >> 1 ^ (value & 1 ? 0xEDB88320u : 0u);
+            made[n] = value;
+        }
+        return made;
+    }();
+    uint32_t value = ~before;
+    const unsigned char* bytes = static_cast<const unsigned char*>(data);
+    for (size_t n = 0; n < size; n++) value = value >> 8 ^ table[(value ^ bytes[n]) & 0xFF];
+    return ~value;
+}
+
+// What a training leaves in the folder job.  A file appears under its name when it is
+// complete; run.txt is the last, and tells how to know whether they are whole.
+class ResultFile {
+public:
+    explicit ResultFile(const std::string& name)
+        : name_(name), path_("job/" + name), file_(path_ + ".unfinished", std::ios::binary) {}
+
+    template <class T>
+    void write(const T* values, size_t size)
+    {
+        write_array(file_, values, size);
+        size_ += size * sizeof(T);
+        checksum_ = checksum(values, size * sizeof(T), checksum_);
+    }
+
+    // Returns lines for run.txt.
+    std::string finish()
+    {
+        close_checked(file_, path_.c_str());
+        if (std::rename((path_ + ".unfinished").c_str(), path_.c_str()) != 0) fail("cannot write " + path_);
+        return name_ + "_size " + std::to_string(size_) + "\n" + name_ + "_checksum "
+            + std::to_string(checksum_) + "\n";
+    }
+
+    // Whatever becomes of this run, the results of an earlier one are not its own.
+    static void remove_all()
+    {
+        for (const char* path : {"job/run.txt", "job/trained.bin", "job/history.bin"})
+            if (std::remove(path) != 0 && errno != ENOENT) fail(std::string("cannot remove ") + path);
+    }
+
+private:
+    std::string name_, path_;
+    std::ofstream file_;
+    size_t size_ = 0;
+    uint32_t checksum_ = 0;
+};
 
 // Peak resident memory in bytes, as far as the operating system tells.  (Linux's
 // getrusage would count what the process that started the program had.)
@@ -122,6 +191,74 @@ inline long long peak_memory()
     return usage.ru_maxrss;
 }
 
+// The lines of job/settings.txt: a name and a value each.  People may change them.
+class Settings {
+public:
+    explicit Settings(const std::string& path) : path_(path)
+    {
+        std::ifstream file(path);
+        if (!file) fail("cannot read " + path);
+        for (std::string line; std::getline(file, line);) {
+            std::istringstream words(line);
+            std::string name, value, more;
+            if (!(words >> name)) continue;
+            if (!(words >> value) || words >> more)
+                fail(path + ": a line must be a name and a value, got '" + line + "'");
+            if (!values_.emplace(name, value).second) fail(path + ": " + name + " is there twice");
+        }
+    }
+
+    std::string choice(const std::string& name, const std::vector<std::string>& allowed)
+    {
+        const std::string value = take(name);
+        if (std::find(allowed.begin(), allowed.end(), value) == allowed.end()) {
+            std::string listed;
+            for (const std::string& one : allowed) listed += (listed.empty() ? "" : " or ") + one;
+            fail(path_ + ": " + name + " must be " + listed + ", got '" + value + "'");
+        }
+        return value;
+    }
+
+    // Decimal digits only: "1e3" is not a thousand.
+    uint64_t integer(const std::string& name, uint64_t least, uint64_t most)
+    {
+        const std::string value = take(name);
+        uint64_t number = 0;
+        bool is_valid = true;
+        for (const char character : value) {
+            const uint64_t digit = (uint64_t)(unsigned char)character - '0';
+            is_valid = is_valid && digit <= 9 && number <= (UINT64_MAX - digit) / 10;
+            number = 10 * number + digit;
+        }
+        if (!is_valid || number < least || number > most)
+            fail(path_ + ": " + name + " must be an integer from " + std::to_string(least) + " to "
+                 + std::to_string(most) + ", got '" + value + "'");
+        return number;
+    }
+
+    // Returns all of them, once each has been asked for.
+    std::string finish() const
+    {
+        if (!values_.empty()) fail(path_ + ": " + values_.begin()->first + " is no setting");
+        return taken_;
+    }
+
+private:
+    const std::string path_;
+    std::map<std::string, std::string> values_;
+    std::string taken_;
+
+    std::string take(const std::string& name)
+    {
+        const auto found = values_.find(name);
+        if (found == values_.end()) fail(path_ + " lacks the setting " + name);
+        const std::string value = found->second;
+        values_.erase(found);
+        taken_ += name + " " + value + "\n";
+        return value;
+    }
+};
+
 enum class Data { bytes, levels, trains };
 
 // What to do with the model, read when the program starts, so that one compiled
@@ -131,34 +268,39 @@ struct Job {
     Data data;
     int64_t n_items, n_epochs, batch_size, target_period, first_presentation;
     uint64_t input_key, output_key, order_key;
+    std::string settings;  // as they were read
 
     explicit Job(const std::string& path)
     {
-        std::map<std::string, std::string> setting;
-        std::ifstream file(path);
-        if (!file) fail("cannot read " + path);
-        std::string name, value;
-        while (file >> name >> value) setting[name] = value;
-        auto text = [&](const char* key) {
-            if (!setting.count(key)) fail(path + " lacks the setting " + key);
-            return setting[key];
-        };
-        auto number = [&](const char* key) { return (int64_t)std::strtoll(text(key).c_str(), nullptr, 10); };
-        auto key64 = [&](const char* key) { return (uint64_t)std::strtoull(text(key).c_str(), nullptr, 10); };
-        train = text("mode") == "train";
-        rate = text("decoding") == "rate";
+        Settings given(path);
+        train = given.choice("mode", {"train", "test"}) == "train";
+        rate = given.choice("decoding", {"first-to-spike", "rate"}) == "rate";
+        if (rate != (N_FEEDBACK > 0))
+            fail(path + ": decoding must be " + (rate ? "first-to-spike" : "rate")
+                 + ", for which the program was written; write another for the other");
         early_stop = !train && !rate;
-        weighted = text("weighted") == "1";
-        const std::string kind = text("data");
+        weighted = given.choice("weighted", {"0", "1"}) == "1";
+        const std::string kind = given.choice("data", {"bytes", "levels", "trains"});
         data = kind == "bytes" ? Data::bytes : kind == "levels" ? Data::levels : Data::trains;
-        n_items = number("n_items");
-        n_epochs = number("n_epochs");
-        batch_size = number("batch_size");
-        target_period = number("target_period");
-        first_presentation = number("first_presentation");
-        input_key = key64("input_key");
-        output_key = key64("output_key");
-        order_key = key64("order_key");
+        // An item takes a byte or more.
+        n_items = (int64_t)given.integer("n_items", 1, size_of("job/data.bin"));
+        n_epochs = (int64_t)given.integer("n_epochs", 1, INT64_MAX / n_items);
+        batch_size = (int64_t)given.integer("batch_size", 1, INT64_MAX);
+        target_period = (int64_t)given.integer("target_period", 1, INT64_MAX);
+        const uint64_t most = INT64_MAX - n_items * n_epochs;
+        first_presentation = (int64_t)given.integer("first_presentation", 0, most);
+        input_key = given.integer("input_key", 0, UINT64_MAX);
+        output_key = given.integer("output_key", 0, UINT64_MAX);
+        order_key = given.integer("order_key", 0, UINT64_MAX);
+        settings = given.finish();
+    }
+
+private:
+    static uint64_t size_of(const std::string& path)
+    {
+        struct stat about;
+        if (stat(path.c_str(), &about) != 0) fail("cannot read " + path);
+        return about.st_size;
     }
 };
 

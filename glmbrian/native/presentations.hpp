@@ -27,8 +27,8 @@ public:
     {
         const Job& job = schedule_.job;
         const size_t n_weights = (size_t)N_INPUTS * ROW;
-        const auto all = read_array<double>(
-            "job/parameters.bin", n_weights + N_OUTPUTS * (N_FEEDBACK + 1));
+        const auto all = read_numbers(
+            "job/parameters.bin", n_weights + N_OUTPUTS * (N_FEEDBACK + 1), true);
         for (int i = 0; i < N_INPUTS; i++) std::copy_n(&all[(size_t)i * ROW], ROW, weights_[i]);
         own_.load(all.data() + n_weights);
         give_to_brian();
@@ -73,8 +73,7 @@ public:
             schedule_.report(step_, input_spike_count_, spike_count_, u_[0]);
         step_ = drawn_to_ = 0;
         if (schedule_.advance()) return false;
-        if (schedule_.job.train) save();
-        schedule_.finish(n_steps_run_);
+        finish();
         return true;
     }
 
@@ -161,12 +160,13 @@ private:
                 feedback_weight(k)[i] = own_.feedback[i * N_FEEDBACK + k];
     }
 
-    void save()
+    void finish()
     {
-        std::ofstream file("job/trained.bin", std::ios::binary);
-        for (int i = 0; i < N_INPUTS; i++) write_array(file, weights_[i], ROW);
-        own_.save(file);
-        close_checked(file, "job/trained.bin");
+        if (!schedule_.job.train) return schedule_.finish(n_steps_run_);
+        ResultFile learned("trained.bin");
+        for (int i = 0; i < N_INPUTS; i++) learned.write(weights_[i], ROW);
+        own_.save(learned);
+        schedule_.finish(n_steps_run_, &learned);
     }
 };
 

@@ -18,17 +18,22 @@ public:
     const Job job;
 
     Schedule()
-        : job("job/settings.txt"), order_(job.n_items), began_(std::chrono::steady_clock::now())
+        : job("job/settings.txt"), began_(std::chrono::steady_clock::now())
     {
-        desired_ = read_array<uint8_t>("job/desired.bin", N_STEPS);
+        ResultFile::remove_all();
         if (job.train) {
             labels_ = read_array<int32_t>("job/labels.bin", job.n_items);
-            learning_rates_ = read_array<double>("job/learning_rates.bin", N_REPLICAS);
+            for (const int32_t label : labels_)
+                if (label < 0 || label >= N_CLASSES)
+                    fail("job/labels.bin must hold integers from 0 to " + std::to_string(N_CLASSES - 1)
+                         + ", got " + std::to_string(label));
+            learning_rates_ = read_numbers("job/learning_rates.bin", N_REPLICAS, false);
             if (job.weighted)
-                sample_weights_ = read_array<double>("job/sample_weights.bin", N_REPLICAS * job.n_items);
+                sample_weights_ = read_numbers("job/sample_weights.bin", N_REPLICAS * job.n_items, false);
         } else {
             outcome_.open("job/outcome.bin", std::ios::binary);
         }
+        order_.resize(job.n_items);
         begin_epoch();
     }
 
@@ -40,7 +45,8 @@ public:
     }
     int label() const { return labels_[item()]; }
     bool is_last_of_epoch() const { return position_ + 1 == job.n_items; }
-    bool desired(int t) const { return desired_[t]; }
+    bool desired(int t) const { return (t + 1) % job.target_period == 0; }
+    bool is_over() const { return epoch_ == job.n_epochs && position_ == 0; }
     double learning_rate(int replica) const { return learning_rates_[replica]; }
     double sample_weight(int replica) const
     {
@@ -87,22 +93,29 @@ public:
         return true;
     }
 
-    // Writes what is left of the run, apart from the parameters.
-    void finish(int64_t n_steps_run)
+    // Ends a training, with the file of what was learned, or a test.
+    void finish(int64_t n_steps_run, ResultFile* learned = nullptr)
     {
         show_progress(true);
+        const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began_;
+        std::ostringstream told;
+        told.precision(17);
+        told << "steps " << n_steps_run << "\nseconds " << seconds.count() << "\npeak_memory "
+             << peak_memory() << "\n";
         if (job.train) {
-            std::ofstream file("job/history.bin", std::ios::binary);
-            write_array(file, history_.data(), history_.size());
-            close_checked(file, "job/history.bin");
+            ResultFile history("history.bin");
+            history.write(history_.data(), history_.size());
+            told << job.settings << "learning_rate " << learning_rates_[0] << "\n" << learned->finish()
+                 << history.finish();
         } else {
             close_checked(outcome_, "job/outcome.bin");
         }
-        const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began_;
-        std::ofstream file("job/run.txt");
-        file << "steps " << n_steps_run << "\nseconds " << seconds.count() << "\npeak_memory "
-             << peak_memory() << "\n";
-        close_checked(file, "job/run.txt");
+        const std::string text = told.str();
+        const std::string last = "checksum " + std::to_string(checksum(text.data(), text.size())) + "\n";
+        ResultFile run("run.txt");
+        run.write(text.data(), text.size());
+        run.write(last.data(), last.size());
+        run.finish();
         std::printf("glmbrian: %lld presentations in %.2f s, results are in the folder job\n",
                     (long long)(job.n_epochs * job.n_items), seconds.count());
     }
@@ -110,7 +123,6 @@ public:
 private:
     std::vector<int64_t> order_;
     std::vector<int32_t> labels_;
-    std::vector<uint8_t> desired_;
     std::vector<double> learning_rates_, sample_weights_, history_;
     double log_likelihood_[N_REPLICAS] = {0.0}, total_weight_[N_REPLICAS] = {0.0};
     std::ofstream outcome_;
@@ -156,10 +168,10 @@ public:
         clear();
     }
 
-    void save(std::ofstream& file) const
+    void save(ResultFile& file) const
     {
-        write_array(file, feedback, N_OUTPUTS * N_FEEDBACK);
-        write_array(file, bias, N_OUTPUTS);
+        file.write(feedback, N_OUTPUTS * N_FEEDBACK);
+        file.write(bias, N_OUTPUTS);
     }
 
     void add_gradient(const Schedule& schedule, int replica, const Trace& grad)
