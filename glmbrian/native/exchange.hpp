@@ -60,7 +60,7 @@ public:
     int input_key_high() const { return (int)(uint32_t)(schedule_.job.input_key >> 32); }
     int output_key_low() const { return (int)(uint32_t)schedule_.job.output_key; }
     int output_key_high() const { return (int)(uint32_t)(schedule_.job.output_key >> 32); }
-    int level(int i) const { return encoder_.level(i); }
+    double level(int i) const { return encoder_.level(i); }
 
     // Called after the last step, when the weights are back in Brian's arrays.
     void finish()
