@@ -14,18 +14,16 @@ constexpr int N_FOURS = (N_STEPS + 3) / 4;
 struct Spikes {
     int first_four = 0, last_four = 0;         // of those drawn, the last one not included
     std::vector<int32_t> input;                // by four, then by pattern
-    int32_t first[N_FOURS][17];                // where those of a pattern begin in `input`
-
-    Spikes() : input((size_t)N_FOURS * N_INPUTS) {}
+    int64_t first[N_FOURS][17];                // where those of a pattern begin in `input`
 
     // How many there are in a step.
     int count(int step) const
     {
-        int n = 0;
-        const int32_t* begin = first[step / 4];
+        int64_t n = 0;
+        const int64_t* begin = first[step / 4];
         for (int pattern = 1; pattern < 16; pattern++)
             if (pattern >> step % 4 & 1) n += begin[pattern + 1] - begin[pattern];
-        return n;
+        return (int)n;
     }
 };
 
@@ -88,7 +86,7 @@ public:
     {
         spikes.first_four = begin / 4;
         spikes.last_four = (end + 3) / 4;
-        int n = 0;
+        int64_t n = 0;
         for (int four = spikes.first_four; four < spikes.last_four; four++) {
             if (data_ == Data::trains)
                 read_patterns(four);
@@ -191,11 +189,13 @@ private:
     }
 
     // Lists from place `n` on the inputs with spikes, by pattern; returns the next place.
-    int sort(int four, int n)
+    int64_t sort(int four, int64_t n)
     {
-        int32_t count[16] = {0}, place[16];
+        const size_t most = n + n_active_;
+        if (spikes.input.size() < most) spikes.input.resize(2 * most);
+        int64_t count[16] = {0}, place[16];
         for (int a = 0; a < n_active_; a++) count[pattern_[a]]++;
-        int32_t* first = spikes.first[four];
+        int64_t* first = spikes.first[four];
         first[1] = n;
         for (int pattern = 1; pattern < 16; pattern++) {
             place[pattern] = first[pattern];

@@ -97,16 +97,15 @@ private:
     void report()
     {
         int n_steps = N_STEPS;
-        int32_t counts[N_CLASSES];
+        std::vector<int32_t> counts(N_CLASSES), input_counts(N_STEPS);
         for (int i = 0; i < N_CLASSES; i++)
             if (schedule_.job.early_stop && first_spike()[i] >= 0)
                 n_steps = std::min(n_steps, first_spike()[i] + 1);
         for (int i = 0; i < N_CLASSES; i++)
             counts[i] = schedule_.job.early_stop ? first_spike()[i] == n_steps - 1 : spike_count()[i];
         encoder_.draw(0, n_steps);
-        int32_t input_counts[N_STEPS];
         for (int t = 0; t < n_steps; t++) input_counts[t] = encoder_.spikes.count(t);
-        schedule_.report(n_steps, input_counts, counts, u_[0]);
+        schedule_.report(n_steps, input_counts.data(), counts.data(), u_[0]);
     }
 
     void save()
@@ -121,8 +120,8 @@ private:
 
 inline Exchange& exchange()
 {
-    static Exchange the_exchange;
-    return the_exchange;
+    static Exchange* const the_exchange = new Exchange;
+    return *the_exchange;
 }
 
 }  // namespace glmbrian
