@@ -1,20 +1,24 @@
 """Rate encoding: intensities become Bernoulli spike trains.
 
-Probabilities are held as integer *levels* from 0 to 65536 and compared with 16-bit
-draws, so that the comparison, and hence every spike, is the same on every device.
+Probabilities are held as *levels* from 0 to 65536, in single precision, and compared with
+random integers of 16 bits; in the rare case that the two are level a second draw decides
+(see `glmbrian.randomness.bernoulli`).  These comparisons are exact, so that every spike is
+the same on every device.
 """
 
 import numpy as np
 from brian2 import NeuronGroup, TimedArray
 
 from .brian_internals import add_index_alias, shared_flag, step_and_index
-from .randomness import DRAW_LEVELS, derive_keys, draws16, glm_draw16, glm_step, split_key
+from .randomness import DRAW_LEVELS, bernoulli, derive_keys, glm_bernoulli, glm_step, split_key
 from .validation import integer
 
 _INPUT_DRAWS = 0
 
 #: The level of each 8-bit intensity: probability intensity / 510.
 LEVEL_OF_BYTE = np.rint(np.arange(256) * (DRAW_LEVELS / 510)).astype(np.uint16)
+
+_ROUNDING = 2 * np.finfo(np.float32).eps
 
 
 def check_intensities(intensities, name):
@@ -41,15 +45,33 @@ def check_intensities(intensities, name):
     return array.astype(kind).clip(0, top)
 
 
-def levels(intensities):
-    """Return the spike-probability levels of checked intensities, as uint16.
+def as_bytes(intensities):
+    """Return the 8-bit intensities that real ones stand for, and where they do.
 
-    8-bit intensities spike with probability intensity / 510, real ones with
-    intensity / 2.
+    A number within rounding (of single precision) of k / 255 is taken for k, so that an
+    image spikes alike in both forms.
+
+    Returns
+    -------
+    bytes : ndarray of uint8
+    are_bytes : ndarray of bool
+    """
+    scaled = 255 * intensities
+    nearest = np.rint(scaled)
+    return nearest.astype(np.uint8), np.abs(scaled - nearest) <= _ROUNDING * nearest
+
+
+def levels(intensities):
+    """Return the spike-probability levels of checked intensities, as float32.
+
+    8-bit intensities spike with probability intensity / 510, rounded to a whole level;
+    real ones with intensity / 2.
     """
     if intensities.dtype == np.uint8:
-        return LEVEL_OF_BYTE[intensities]
-    return np.rint(intensities * (DRAW_LEVELS // 2)).astype(np.uint16)
+        return LEVEL_OF_BYTE[intensities].astype(np.float32)
+    nearest, are_bytes = as_bytes(intensities)
+    exact = intensities * (DRAW_LEVELS // 2)
+    return np.where(are_bytes, LEVEL_OF_BYTE[nearest], exact).astype(np.float32)
 
 
 def rate_encode(levels, key, presentations, n_steps):
@@ -57,7 +79,8 @@ def rate_encode(levels, key, presentations, n_steps):
 
     Parameters
     ----------
-    levels : ndarray of int, shape (n, n_inputs)
+    levels : ndarray of float, shape (n, n_inputs)
+        See `levels`.
     key : int
         See `glmbrian.randomness.derive_keys`.
     presentations : array_like of int, shape (n,)
@@ -70,8 +93,8 @@ def rate_encode(levels, key, presentations, n_steps):
     """
     presentations = np.asarray(presentations)[:, np.newaxis, np.newaxis]
     steps = np.arange(n_steps)[:, np.newaxis]
-    draws = draws16(key, presentations, steps, np.arange(levels.shape[-1]))
-    return (draws < levels[:, np.newaxis, :]).astype(np.uint8)
+    levels = levels[:, np.newaxis, :]
+    return bernoulli(key, presentations, steps, np.arange(levels.shape[-1]), levels).astype(np.uint8)
 
 
 class RateEncoder(NeuronGroup):
@@ -81,8 +104,8 @@ class RateEncoder(NeuronGroup):
     ----------
     intensities : array_like, shape (n_inputs,) or (n_images, n_inputs)
         Integers from 0 to 255 spike with probability intensity / 510 in each
-        step, real numbers from 0 to 1 with probability intensity / 2.
-        (Probabilities are rounded to multiples of 2**-16.)
+        step (rounded to a multiple of 2**-16), real numbers from 0 to 1 with probability
+        intensity / 2; those that are within rounding of k / 255 are taken for k.
     n_steps : int, optional
         Steps for which each image is presented, one after the other; the last
         one stays.  Needed if there are several images.
@@ -141,16 +164,16 @@ class RateEncoder(NeuronGroup):
         super().__init__(
             images.shape[1],
             f"""
-            level : integer
+            level : 1
             key_low : integer {shared}
             key_high : integer {shared}
             presentation : integer {shared}
             first_step : integer {shared}
             """,
-            threshold="glm_draw16(key_low, key_high, presentation, "
-            f"{step} - first_step, {index}) < level",
+            threshold="glm_bernoulli(key_low, key_high, presentation, "
+            f"{step} - first_step, {index}, level)",
             reset="",
-            namespace={"glm_draw16": glm_draw16, "glm_step": glm_step},
+            namespace={"glm_bernoulli": glm_bernoulli, "glm_step": glm_step},
             dt=dt,
             clock=clock,
             order=order,
@@ -158,9 +181,9 @@ class RateEncoder(NeuronGroup):
         )
         add_index_alias(self, "input_index")
         self.key_low, self.key_high = key
-        image_levels = levels(images).astype(float)
+        image_levels = levels(images)
         if len(images) == 1:
-            self.level = image_levels[0].astype(int)
+            self.level = image_levels[0]
         else:
             self.namespace["image_levels"] = TimedArray(image_levels, dt=n_steps * self.clock.dt)
             self.add_attribute("_built_for")
@@ -169,7 +192,7 @@ class RateEncoder(NeuronGroup):
                 f"""
                 presentation = {step} // {n_steps}
                 first_step = {step}
-                level = int(image_levels(t, {index}))
+                level = image_levels(t, {index})
                 """,
                 dt=n_steps * self.clock.dt,
                 when="start",
@@ -193,4 +216,4 @@ class RateEncoder(NeuronGroup):
         image = check_intensities(image, "intensity")
         if image.shape != (len(self),):
             raise ValueError(f"intensity must have the shape ({len(self)},), got {image.shape}")
-        self.level = levels(image).astype(int)
+        self.level = levels(image)

@@ -19,7 +19,7 @@ from .activations import get_activation, name_to_save
 from .bases import CustomBasis, RaisedCosineBasis, as_basis
 from .decoding import ON_SILENCE, ON_TIE, REJECTED, Decisions, decide, is_silent, measures
 from .devices import DEVICES, get_device
-from .encoding import check_intensities, levels
+from .encoding import check_intensities
 from .labels import as_labels, check_classes, check_known, check_labels, check_weights, indices
 from .model import Inputs, Network, Outcome, Parameters, Testing, Training
 from .progress import Progress
@@ -512,9 +512,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         if X.ndim == 3:
             return Inputs("trains", X), X.shape[-1]
         X = check_intensities(self._scaled(X), "X")
-        if X.dtype == np.uint8:
-            return Inputs("bytes", X), X.shape[1]
-        return Inputs("levels", levels(X)), X.shape[1]
+        return Inputs.of_intensities(X), X.shape[1]
 
     def _scaled(self, X):
         if (self.scaler_ is not None) != self.scale_inputs:

@@ -11,7 +11,7 @@ import numpy as np
 
 from .activations import Activation
 from .bases import Basis
-from .encoding import levels
+from .encoding import as_bytes, levels
 from .learning import desired_train
 
 
@@ -80,12 +80,22 @@ class Inputs:
 
     kind : "bytes", "levels" or "trains"
     data : ndarray
-        8-bit intensities (n, n_inputs), 16-bit levels (see `glmbrian.encoding`)
+        8-bit intensities (n, n_inputs), levels as float32 (see `glmbrian.encoding`)
         (n, n_inputs), or spike trains of 0 and 1 (n, n_steps, n_inputs).
     """
 
     kind: str
     data: np.ndarray
+
+    @classmethod
+    def of_intensities(cls, intensities):
+        """Hold checked intensities (see `glmbrian.encoding`) as bytes if they all are some."""
+        if intensities.dtype != np.uint8:
+            nearest, are_bytes = as_bytes(intensities)
+            if not are_bytes.all():
+                return cls("levels", levels(intensities))
+            intensities = nearest
+        return cls("bytes", intensities)
 
     def __len__(self):
         return len(self.data)

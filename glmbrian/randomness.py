@@ -16,8 +16,8 @@ from brian2 import Function, second
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
-#: Bernoulli probabilities of inputs are compared with 16-bit draws, four of
-#: which come from one 64-bit hash.
+#: A level is so many times a probability.  Levels are compared with 16-bit draws, four of
+#: which come from one 64-bit hash; a second hash decides between whole levels.
 DRAW_LEVELS = 1 << 16
 
 
@@ -47,14 +47,19 @@ def hashes(key, presentation, step, index):
     key : uint64
         See `derive_keys`.
     presentation, step, index : array_like of int
-        Broadcast against each other; `step` and `index` below 2**32.
+        Broadcast against each other; `index` below 2**32.
 
     Returns
     -------
     ndarray of uint64
     """
-    counter = (_unsigned(step) << np.uint64(32)) | _unsigned(index)
-    return _hashes(_hashes(np.uint64(key), presentation), counter)
+    step = _unsigned(step)
+    base = _hashes(np.uint64(key), presentation)
+    # The counter has room for 32 bits of the step; the rest makes another base.
+    beyond = step >> np.uint64(32)
+    if beyond.any():
+        base = np.where(beyond, _hashes(base, beyond), base)
+    return _hashes(base, (step << np.uint64(32)) | _unsigned(index))
 
 
 def uniforms(key, presentation, step, index):
@@ -70,6 +75,38 @@ def draws16(key, presentation, step, index):
     step = _unsigned(step)
     words = hashes(key, presentation, step >> np.uint64(2), index)
     return (words >> (np.uint64(16) * (step & np.uint64(3)))) & np.uint64(0xFFFF)
+
+
+def bernoulli(key, presentation, step, index, level):
+    """Return whether events happen whose probability is `level` / 65536.
+
+    The 16-bit draws decide (see `draws16`), unless one equals the whole part of the level;
+    there a draw of a second stream is compared with the rest.
+
+    Parameters
+    ----------
+    key, presentation, step, index
+        See `hashes`.
+    level : array_like of float
+        From 0 to 65536.
+
+    Returns
+    -------
+    ndarray of bool
+    """
+    draws, whole = draws16(key, presentation, step, index), np.floor(level)
+    happens = np.asarray(draws < whole)
+    open_ = (draws == whole) & (whole < level)
+    if open_.any():
+        counters = np.broadcast_arrays(open_, presentation, step, index, level - whole)[1:]
+        presentation, step, index, rest = (np.asarray(values)[open_] for values in counters)
+        happens[open_] = uniforms(_second_key(key), presentation, step, index) < rest
+    return happens
+
+
+def _second_key(key):
+    with np.errstate(over="ignore"):
+        return mix64(np.uint64(key) + np.uint64(1))
 
 
 def shuffled(key, epoch, n):
@@ -153,59 +190,72 @@ SUPPORT_CODE_FUNC uint64_t glm_hash(uint64_t key, uint64_t counter)
 _CPP_ARGUMENTS = "int64_t key_low, int64_t key_high, int64_t presentation, int64_t step, int64_t index"
 
 _CPP_WORD = """
-SUPPORT_CODE_FUNC uint64_t %(name)s_word(int64_t key_low, int64_t key_high,
-                                     int64_t presentation, int64_t step, int64_t index)
+SUPPORT_CODE_FUNC uint64_t glm_key(int64_t key_low, int64_t key_high)
 {
-    const uint64_t key = (uint64_t)(uint32_t)key_low | ((uint64_t)(uint32_t)key_high << 32);
-    return %(name)s_hash(%(name)s_hash(key, (uint64_t)presentation),
-                         ((uint64_t)step << 32) | (uint64_t)index);
+    return (uint64_t)(uint32_t)key_low | ((uint64_t)(uint32_t)key_high << 32);
+}
+SUPPORT_CODE_FUNC uint64_t glm_word(uint64_t key, int64_t presentation, int64_t step, int64_t index)
+{
+    uint64_t base = glm_hash(key, (uint64_t)presentation);
+    if (step >> 32) base = glm_hash(base, (uint64_t)step >> 32);
+    return glm_hash(base, ((uint64_t)step << 32) | (uint64_t)index);
+}
+SUPPORT_CODE_FUNC double glm_unit(uint64_t word)
+{
+    return (double)(word >> 11) * (1.0 / 9007199254740992.0);
 }
 """
 
 _CYTHON_WORD = """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
-cdef inline uint64_t {name}_mix64(uint64_t z) noexcept nogil:
+cdef inline uint64_t glm_mix64(uint64_t z) noexcept nogil:
     z = (z ^ (z >> 30)) * <uint64_t>0xBF58476D1CE4E5B9
     z = (z ^ (z >> 27)) * <uint64_t>0x94D049BB133111EB
     return z ^ (z >> 31)
-cdef inline uint64_t {name}_hash(uint64_t key, uint64_t counter) noexcept nogil:
-    return {name}_mix64(key + <uint64_t>0x9E3779B97F4A7C15 * (counter + 1))
-cdef inline uint64_t {name}_word(int64_t key_low, int64_t key_high, int64_t presentation,
-                                 int64_t step, int64_t index) noexcept nogil:
-    cdef uint64_t key = <uint64_t><uint32_t>key_low | (<uint64_t><uint32_t>key_high << 32)
-    return {name}_hash({name}_hash(key, <uint64_t>presentation),
-                       (<uint64_t>step << 32) | <uint64_t>index)
+cdef inline uint64_t glm_hash(uint64_t key, uint64_t counter) noexcept nogil:
+    return glm_mix64(key + <uint64_t>0x9E3779B97F4A7C15 * (counter + 1))
+cdef inline uint64_t glm_key(int64_t key_low, int64_t key_high) noexcept nogil:
+    return <uint64_t><uint32_t>key_low | (<uint64_t><uint32_t>key_high << 32)
+cdef inline uint64_t glm_word(uint64_t key, int64_t presentation, int64_t step,
+                              int64_t index) noexcept nogil:
+    cdef uint64_t base = glm_hash(key, <uint64_t>presentation)
+    if step >> 32:
+        base = glm_hash(base, <uint64_t>step >> 32)
+    return glm_hash(base, (<uint64_t>step << 32) | <uint64_t>index)
+cdef inline double glm_unit(uint64_t word) noexcept nogil:
+    return <double>(word >> 11) * (1.0 / 9007199254740992.0)
 """
 
 
-def _brian_function(name, numpy_draw, cpp_result, cython_result, c_type):
-    """Make a Brian function of (key_low, key_high, presentation, step, index)."""
+def _brian_function(name, in_numpy, cpp, cython, more_arguments=(), returns=("float", 1)):
+    """Make a Brian function of (key_low, key_high, presentation, step, index, ...).
 
-    def in_numpy(key_low, key_high, presentation, step, index):
-        return numpy_draw(_join_key(key_low, key_high), presentation, step, index)
-
+    `cpp` and `cython` are its code; names in them that begin with ``glm_`` become the
+    function's own.
+    """
+    return_type, return_unit = returns
     function = Function(
         in_numpy,
-        arg_types=["integer"] * 5,
-        return_type="float" if c_type == "double" else "integer",
-        arg_units=[1] * 5,
-        return_unit=1,
+        arg_types=["integer"] * 5 + ["float"] * len(more_arguments),
+        return_type=return_type,
+        arg_units=[1] * (5 + len(more_arguments)),
+        return_unit=return_unit,
         stateless=True,
     )
     # The implementation that Brian makes of `in_numpy` checks units, and for that formats
     # the result as text, in every call.
     function.implementations.add_implementation("numpy", in_numpy)
-    # Each function carries its own copy of the hash under its own names, since
-    # a code object that uses two of them includes both texts.
-    cpp_hash = CPP_HASH.replace("glm_", f"{name}_") + _CPP_WORD % {"name": name}
-    code = f"{CPP_FUNCTION}{cpp_hash}SUPPORT_CODE_FUNC {c_type} {name}({_CPP_ARGUMENTS})\n{{\n    {cpp_result}\n}}\n"
+    arguments = ", ".join([_CPP_ARGUMENTS, *(f"double {argument}" for argument in more_arguments)])
+
+    def own_names(code):
+        # Each function carries its own copy of the hash under its own names, since
+        # a code object that uses two of them includes both texts.
+        return code.replace("glm_", f"{name}_").replace("THIS", f"{name}({arguments})")
+
     for target in ("cpp", "genn"):
+        code = CPP_FUNCTION + own_names(CPP_HASH + _CPP_WORD + cpp)
         function.implementations.add_implementation(target, code, name=name)
-    function.implementations.add_implementation(
-        "cython",
-        _CYTHON_WORD.format(name=name)
-        + f"cdef inline {c_type} {name}({_CPP_ARGUMENTS}) noexcept nogil:\n    {cython_result}\n",
-    )
+    function.implementations.add_implementation("cython", own_names(_CYTHON_WORD + cython))
     return function
 
 
@@ -213,23 +263,48 @@ def _brian_function(name, numpy_draw, cpp_result, cython_result, c_type):
 #: draw from [0, 1), see `uniforms`.
 glm_uniform = _brian_function(
     "glm_uniform",
-    uniforms,
-    "return (double)(glm_uniform_word(key_low, key_high, presentation, step, index) >> 11)"
-    " * (1.0 / 9007199254740992.0);",
-    "return <double>(glm_uniform_word(key_low, key_high, presentation, step, index) >> 11)"
-    " * (1.0 / 9007199254740992.0)",
-    "double",
+    lambda low, high, *counters: uniforms(_join_key(low, high), *counters),
+    """
+SUPPORT_CODE_FUNC double THIS
+{
+    return glm_unit(glm_word(glm_key(key_low, key_high), presentation, step, index));
+}
+""",
+    """
+cdef inline double THIS noexcept nogil:
+    return glm_unit(glm_word(glm_key(key_low, key_high), presentation, step, index))
+""",
 )
 
-#: Brian function of the same arguments: an integer from [0, 65536), see `draws16`.
-glm_draw16 = _brian_function(
-    "glm_draw16",
-    lambda *arguments: draws16(*arguments).astype(np.int32),
-    "return (int)((glm_draw16_word(key_low, key_high, presentation, step >> 2, index)"
-    " >> (16 * (step & 3))) & 0xFFFF);",
-    "return <int>((glm_draw16_word(key_low, key_high, presentation, step >> 2, index)"
-    " >> (16 * (step & 3))) & 0xFFFF)",
-    "int",
+#: Brian function of the same arguments and a level: whether an event of that probability
+#: happens, see `bernoulli`.
+glm_bernoulli = _brian_function(
+    "glm_bernoulli",
+    lambda low, high, *arguments: bernoulli(_join_key(low, high), *arguments),
+    """
+SUPPORT_CODE_FUNC int THIS
+{
+    const uint64_t key = glm_key(key_low, key_high);
+    const uint64_t word = glm_word(key, presentation, step >> 2, index);
+    const int draw = (int)(word >> (16 * (step & 3)) & 0xFFFF);
+    if (draw + 1 <= level) return 1;
+    if (draw >= level) return 0;
+    return glm_unit(glm_word(glm_mix64(key + 1), presentation, step, index)) < level - draw;
+}
+""",
+    """
+cdef inline bint THIS noexcept nogil:
+    cdef uint64_t key = glm_key(key_low, key_high)
+    cdef uint64_t word = glm_word(key, presentation, step >> 2, index)
+    cdef int draw = <int>((word >> (16 * (step & 3))) & 0xFFFF)
+    if draw + 1 <= level:
+        return True
+    if draw >= level:
+        return False
+    return glm_unit(glm_word(glm_mix64(key + 1), presentation, step, index)) < level - draw
+""",
+    more_arguments=["level"],
+    returns=("boolean", bool),
 )
 
 

@@ -92,6 +92,22 @@ def quick_compilation():
         prefs.codegen.cpp.extra_compile_args = before
 
 
+def levels_above_draws(random, key, presentations, n_steps, n_inputs):
+    """Return levels that a second draw decides about in one step each, half of them.
+
+    Shape (n, n_inputs), as float32; none beyond that of intensity 1.
+    """
+    import numpy as np
+
+    from glmbrian.randomness import draws16
+
+    shape = (len(presentations), n_inputs)
+    step = random.integers(0, n_steps, shape)
+    draws = draws16(key, np.asarray(presentations)[:, np.newaxis], step, np.arange(n_inputs))
+    levels = np.where(draws < 32768, draws + random.random(shape), random.integers(0, 32769, shape))
+    return levels.astype(np.float32)
+
+
 def has_compiler():
     chosen = shlex.split(os.environ.get("CXX", ""))[:1]
     return any(map(shutil.which, [*chosen, "g++", "clang++"]))

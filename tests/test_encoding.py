@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 from brian2 import Network, SpikeMonitor, defaultclock, ms
+from scipy import stats
 
 import glmbrian as glm
 from glmbrian.encoding import LEVEL_OF_BYTE, levels, rate_encode
+from glmbrian.model import Inputs
 from glmbrian.randomness import derive_keys
 
 
@@ -26,6 +28,43 @@ def test_levels_stand_for_intensity_over_510():
     np.testing.assert_allclose(LEVEL_OF_BYTE / 65536, np.arange(256) / 510, atol=2.0**-17)
     assert LEVEL_OF_BYTE[255] == 32768 and LEVEL_OF_BYTE[0] == 0
     np.testing.assert_array_equal(levels(np.array([0.0, 0.5, 1.0])), [0, 16384, 32768])
+
+
+@pytest.mark.parametrize("real", [np.float64, np.float32])
+def test_an_image_spikes_alike_as_bytes_and_as_reals(real):
+    image = np.arange(256, dtype=np.uint8)
+    scaled = image.astype(real) / real(255)
+    for same in (scaled, scaled * real(0.1) * real(10), np.nextafter(scaled, real(0))):
+        np.testing.assert_array_equal(levels(same.astype(float)), LEVEL_OF_BYTE)
+    assert Inputs.of_intensities(scaled.astype(float)[np.newaxis]).kind == "bytes"
+
+
+def test_levels_are_exact_between_8_bit_intensities():
+    image = np.array([0, 1e-12, 2e-5, 3.7 / 255, 51.1 / 255, 0.34])
+    inputs = Inputs.of_intensities(image[np.newaxis])
+    assert inputs.kind == "levels"
+    np.testing.assert_allclose(inputs.levels(0) / 65536, image / 2, rtol=1e-7)
+
+
+def test_real_inputs_spike_alike_whatever_else_a_data_set_holds():
+    some = np.array([[51, 102, 0]]) / 255
+    both = np.vstack([some, [[0.123, 0.456, 1e-7]]])
+    np.testing.assert_array_equal(
+        Inputs.of_intensities(some).levels(0), Inputs.of_intensities(both).levels(0)
+    )
+
+
+def test_slow_trains_in_short_steps():
+    """5 Hz in steps of 0.01 ms: a probability of 5e-5, which 16 bits round to 4.58e-5."""
+    n_inputs, n_steps = 4000, 500
+    encoder = glm.RateEncoder(np.full(n_inputs, 1e-4), random_state=3)
+    monitor = SpikeMonitor(encoder)
+    Network(encoder, monitor).run(n_steps * ms, namespace={})
+    key, image = derive_keys(3, 0)[0], levels(np.full((1, n_inputs), 1e-4))
+    assert monitor.num_spikes == rate_encode(image, key, [0], n_steps).sum()
+    many = sum(rate_encode(image, key, [place], n_steps).sum() for place in range(10))
+    assert stats.binomtest(int(many), 10 * n_inputs * n_steps, 5e-5).pvalue > 0.01
+    assert stats.binomtest(int(many), 10 * n_inputs * n_steps, 3 / 65536).pvalue < 0.01
 
 
 def test_images_follow_each_other():

@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 from brian2 import Network, SpikeMonitor, StateMonitor, defaultclock, ms, prefs, set_device
 
+from conftest import levels_above_draws
+
 import glmbrian as glm
 from glmbrian import genn_environment
 from glmbrian.devices import genn
 from glmbrian.genn_environment import GeNNNotFound, check_environment, check_packages
+from glmbrian.randomness import derive_keys
 
 try:
     check_packages()
@@ -57,7 +60,7 @@ def write_project(folder, rule, gpu, n_replicas=1, activation="sigmoid"):
 def test_generated_kernels(rule, tmp_path):
     model, engine = write_project(tmp_path, rule, gpu=False)
     # inputs draw their spikes, and each spike learns and passes its weight on
-    assert "glm_draw16($(key_low), $(key_high), $(presentation), $(step), $(i))" in model
+    assert "glm_bernoulli($(key_low), $(key_high), $(presentation), $(step), $(i), $(level))" in model
     for k in range(3):
         assert f"gradient_{k}" in model and f"glm_synapses_{k}WEIGHTUPDATE" in model
     assert ("feedback_weight_0" in model) == (rule == "rate")
@@ -179,6 +182,17 @@ class TestRun:
         assert fitted[1].evaluate(digits.X_test, digits.y_test) == pytest.approx(expected)
         np.testing.assert_array_equal(*(one.predict(digits.X_test) for one in fitted))
 
+    def test_a_second_draw_decides_between_whole_levels(self):
+        random = np.random.default_rng(0)
+        one, other = (classifier("first-to-spike", device) for device in ("cpp_standalone", "genn"))
+        keys = derive_keys(4, 10, 13)  # for training and for tests
+        X = levels_above_draws(random, keys[0], range(40), 4, 6).astype(float) / 32768
+        y = np.arange(40) % 2
+        np.testing.assert_allclose(one.fit(X, y).weights_, other.fit(X, y).weights_, rtol=0, atol=1e-9)
+        X = levels_above_draws(random, keys[1], range(40), 5, 6).astype(float) / 32768
+        assert one.evaluate(X, y) == pytest.approx(other.evaluate(X, y))
+        np.testing.assert_array_equal(one.predict(X), other.predict(X))
+
     def test_replicas_are_their_own_runs(self):
         digits = glm.datasets.load_mnist((5, 7), 20, 0)
         weights = np.ones((3, 40))
@@ -228,7 +242,9 @@ def network_by_hand():
     """Return input spikes, output spikes and potentials of a recurrent network."""
     defaultclock.dt = 1 * ms
     random = np.random.default_rng(0)
-    images = random.integers(0, 256, (3, 30)).astype(np.uint8)
+    images = random.integers(0, 256, (3, 30)) / 255
+    # a second draw decides about every other pixel
+    images[:, ::2] = levels_above_draws(random, *derive_keys(1, 0), range(3), 10, 30)[:, ::2] / 32768
     encoder = glm.RateEncoder(images, n_steps=10, random_state=1)
     basis = glm.RaisedCosineBasis(3, 5)
     neurons = glm.GLMNeurons(

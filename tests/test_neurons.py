@@ -16,11 +16,13 @@ from brian2 import (
     prefs,
     set_device,
 )
-from conftest import quick_compilation
+from conftest import levels_above_draws, quick_compilation
 
 import glmbrian as glm
+from glmbrian.encoding import levels, rate_encode
 from glmbrian.filters import LONGEST_SHIFT_REGISTER
 from glmbrian.learning import membrane_potential
+from glmbrian.randomness import derive_keys
 
 N_STEPS = 60
 # Brian's Cython target takes minutes to compile all this: it has smaller tests, in
@@ -47,6 +49,11 @@ def spike_trains(monitor, n_steps=N_STEPS):
     return trains
 
 
+#: Intensities that a second draw decides about (see `glmbrian.randomness.bernoulli`).
+IMAGE_KEY = derive_keys(6, 0)[0]
+IMAGE = levels_above_draws(np.random.default_rng(2), IMAGE_KEY, [0], N_STEPS, 30)[0] / 32768
+
+
 def make_sources(random):
     """One group of every kind that can drive GLM neurons; what else it needs."""
     steps, neurons = np.nonzero(random.random((N_STEPS, 7)) < 0.2)
@@ -56,7 +63,7 @@ def make_sources(random):
     leaky.drive = np.linspace(1.2, 3.0, 5)
     glm_source = glm.GLMNeurons(4, glm.IndicatorBasis(2), random_state=5)
     glm_source.bias = -1
-    encoder = glm.RateEncoder(random.integers(0, 256, 6).astype(np.uint8), random_state=6)
+    encoder = glm.RateEncoder(IMAGE, random_state=6)
     return {
         "rate encoder": encoder,
         "poisson": PoissonGroup(5, rates=200 / (1000 * ms)),
@@ -152,6 +159,15 @@ def test_inputs_are_the_same_on_every_target(observed):
         if source != "poisson":  # drawn by Brian
             first = SPIKES_ON_FIRST_TARGET.setdefault(source, train)
             np.testing.assert_array_equal(train, first, err_msg=source)
+
+
+def test_encoded_inputs_are_those_in_numpy(observed):
+    image = levels(IMAGE[np.newaxis].astype(float))
+    np.testing.assert_array_equal(
+        observed["inputs"]["rate encoder"], rate_encode(image, IMAGE_KEY, [0], N_STEPS)[0]
+    )
+    whole = rate_encode(np.floor(image), IMAGE_KEY, [0], N_STEPS)[0]
+    assert (observed["inputs"]["rate encoder"] != whole).sum() > 2
 
 
 def test_input_moves_the_potential_one_step_later():

@@ -9,9 +9,10 @@ from scipy import stats
 
 from glmbrian import randomness
 from glmbrian.randomness import (
+    bernoulli,
     derive_keys,
     draws16,
-    glm_draw16,
+    glm_bernoulli,
     glm_uniform,
     hashes,
     mix64,
@@ -77,6 +78,37 @@ def test_many_at_once_or_one_by_one(draw):
     assert block.shape == (3, 5, 4)
     for where, value in np.ndenumerate(block):
         assert draw(KEY, *where) == value
+
+
+def test_steps_go_on_beyond_32_bits():
+    """A draw of four steps takes up 2**34 of them, a uniform draw 2**32."""
+    steps = np.arange(4) + 2 ** np.array([[0], [32], [33], [34], [35], [40], [62]])
+    for draw in (uniforms, draws16):
+        block = draw(KEY, 0, steps, np.arange(50)[:, np.newaxis, np.newaxis])
+        apart = block[:, :, np.newaxis] == block[:, np.newaxis, :]
+        assert apart.all(axis=(0, 3)).sum() == len(steps)  # each equals itself alone
+    np.testing.assert_array_equal(
+        hashes(KEY, 5, [3, 3 + 2**32, 3], 7)[[0, 2]], hashes(KEY, 5, [3, 3], 7)
+    )
+
+
+def test_a_second_draw_decides_between_whole_levels():
+    draws = draws16(KEY, 0, 0, np.arange(4000)).astype(float)
+    counters = 0, 0, np.arange(4000)
+    assert not bernoulli(KEY, *counters, draws).any()
+    assert bernoulli(KEY, *counters, draws + 1).all()
+    happens = bernoulli(KEY, *counters, draws + 0.3)
+    assert stats.binomtest(int(happens.sum()), 4000, 0.3).pvalue > UNLIKELY
+    # more of the level only adds events, and a scalar is drawn as in an array
+    assert not (happens & ~bernoulli(KEY, *counters, draws + 0.4)).any()
+    assert [bool(bernoulli(KEY, 0, 0, i, draws[i] + 0.3)) for i in range(50)] == happens[:50].tolist()
+
+
+@pytest.mark.parametrize("level", [0.65536, 1.5])
+def test_levels_below_and_between_whole_numbers_are_probabilities(level):
+    n = 4 * 10**6
+    happened = int(bernoulli(KEY, 3, np.arange(n // 4)[:, np.newaxis], np.arange(4), level).sum())
+    assert stats.binomtest(happened, n, level / 65536).pvalue > UNLIKELY
 
 
 def test_hashes_do_not_repeat():
@@ -224,7 +256,11 @@ def test_brian_functions_draw_the_same(target, key, monkeypatch):
     rng = np.random.default_rng(0)
     columns = rng.integers(0, 2**31, (3, 400)).T
     columns[::2] = rng.integers(0, 10, (200, 3))
+    columns[::3, :2] += 2**36  # of the presentation and the step
     low, high = split_key(key)
+    # Half of the levels are such that the second draw decides.
+    level = rng.random(400) * 65536
+    level[::2] = (draws16(key, *columns.T) + rng.random(400))[::2]
     group = NeuronGroup(
         400,
         """presentation : integer (constant)
@@ -232,16 +268,19 @@ def test_brian_functions_draw_the_same(target, key, monkeypatch):
         index : integer (constant)
         key_low : integer (shared, constant)
         key_high : integer (shared, constant)
+        level : 1 (constant)
         u : 1
-        d : integer""",
-        namespace={"glm_uniform": glm_uniform, "glm_draw16": glm_draw16},
+        b : boolean""",
+        namespace={"glm_uniform": glm_uniform, "glm_bernoulli": glm_bernoulli},
+        dtype={"presentation": np.int64, "step": np.int64},
     )
     group.presentation, group.step, group.index = columns.T
-    group.key_low, group.key_high = low, high
+    group.key_low, group.key_high, group.level = low, high, level
     group.run_regularly(
         """u = glm_uniform(key_low, key_high, presentation, step, index)
-        d = glm_draw16(key_low, key_high, presentation, step, index)"""
+        b = glm_bernoulli(key_low, key_high, presentation, step, index, level)"""
     )
     Network(group).run(group.dt)
     np.testing.assert_array_equal(group.u[:], uniforms(key, *columns.T))
-    np.testing.assert_array_equal(group.d[:], draws16(key, *columns.T))
+    np.testing.assert_array_equal(group.b[:], bernoulli(key, *columns.T, level))
+    assert 60 < group.b[:][::2].sum() < 140

@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from brian2 import prefs
-from conftest import quick_compilation
+from conftest import levels_above_draws, quick_compilation
 
 import glmbrian as glm
 from glmbrian.decoding import decide, measures
 from glmbrian.devices import get_device, runtime
-from glmbrian.encoding import LEVEL_OF_BYTE, levels, rate_encode
+from glmbrian.encoding import rate_encode
 from glmbrian.model import Inputs, Network, Outcome, Parameters, Testing, Training
 from glmbrian.progress import Silent
 from glmbrian.randomness import shuffled, uniforms
@@ -57,8 +57,16 @@ def make_inputs(kind):
     if kind == "bytes":
         return Inputs("bytes", random.integers(0, 256, (N, N_INPUTS)).astype(np.uint8))
     if kind == "levels":
-        return Inputs("levels", levels(random.random((N, N_INPUTS))))
+        return Inputs("levels", make_levels(random))
     return Inputs("trains", (random.random((N, N_STEPS, N_INPUTS)) < 0.3).astype(np.uint8))
+
+
+def make_levels(random):
+    # Half of the items are for a test, half for the first epoch of `CASES`.
+    place = np.argsort(shuffled(ORDER_KEY, 3, N))
+    presentations = np.where(np.arange(N) % 2, np.arange(N), 3 * N + place)
+    levels = levels_above_draws(random, INPUT_KEY, presentations, N_STEPS - 1, N_INPUTS)
+    return np.where(random.random(levels.shape) < 0.2, np.float32(0), levels)
 
 
 LABELS = np.random.default_rng(3).integers(0, N_OUTPUTS, N)
@@ -68,8 +76,18 @@ def trains_of(inputs, presentations, items):
     """The spike trains of some presentations, straight from the encoder's rule."""
     if inputs.kind == "trains":
         return inputs.data[items]
-    table = LEVEL_OF_BYTE[inputs.data] if inputs.kind == "bytes" else inputs.data
-    return rate_encode(table[items], INPUT_KEY, presentations, N_STEPS)
+    return rate_encode(inputs.levels(items), INPUT_KEY, presentations, N_STEPS)
+
+
+def test_second_draws_decide_in_what_follows():
+    inputs = make_inputs("levels")
+    items = np.arange(N)
+    in_training = shuffled(ORDER_KEY, 3, N)
+    for presentations, order in [(items, items), (3 * N + items, in_training)]:
+        exact = trains_of(inputs, presentations, order)
+        whole = [rate_encode(round_(inputs.levels(order)), INPUT_KEY, presentations, N_STEPS)
+                 for round_ in (np.floor, np.ceil)]  # fmt: skip
+        assert min((exact != other).sum() for other in whole) > 20
 
 
 def learn_by_hand(network, start, inputs, training):

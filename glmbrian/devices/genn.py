@@ -20,10 +20,10 @@ from brian2 import Network as BrianNetwork
 
 from ..brian_internals import private_genn_device
 from ..filters import pending_names, shift_register
-from ..genn_environment import check_environment, find_cuda, find_genn
 from ..fresh_interpreter import call_apart
+from ..genn_environment import check_environment, find_cuda, find_genn
 from ..neurons import channel_names, feedback_weight_names, stacked
-from ..randomness import glm_draw16, glm_uniform
+from ..randomness import glm_bernoulli, glm_uniform
 from .program import (
     Program,
     code_only,
@@ -187,7 +187,7 @@ def _make_inputs(network):
         network.n_inputs,
         """
         dunused/dt = -unused / dt : 1
-        level : integer
+        level : 1
         step : integer
         presentation : integer
         key_low : integer
@@ -195,9 +195,9 @@ def _make_inputs(network):
         """,
         method=lambda equations, variables=None, method_options=None: "step = step + 1\n",
         threshold=f"step < {network.n_steps - 1} and "
-        "glm_draw16(key_low, key_high, presentation, step, i) < level",
+        "glm_bernoulli(key_low, key_high, presentation, step, i, level)",
         reset="",
-        namespace={"glm_draw16": glm_draw16},
+        namespace={"glm_bernoulli": glm_bernoulli},
         name="glm_inputs",
     )
     new_values = {

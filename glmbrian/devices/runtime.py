@@ -141,12 +141,12 @@ class _Simulation:
         if self.inputs.kind == "trains":
             train = self.inputs.data[self.item][self.step]
             # the highest level is above every draw
-            self.encoder.level = DRAW_LEVELS * train.astype(int)
+            self.encoder.level = DRAW_LEVELS * train.astype(float)
 
     def begin_presentation(self):
         self.item, presentation = self.next_item()
         if self.inputs.kind != "trains":
-            self.encoder.level = self.inputs.levels(self.item).astype(int)
+            self.encoder.level = self.inputs.levels(self.item)
         timestep = self.clock.variables["timestep"].get_value().item()
         for group in (self.encoder, self.neurons):
             group.presentation = presentation

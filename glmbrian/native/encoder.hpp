@@ -14,23 +14,22 @@ constexpr int N_FOURS = (N_STEPS + 3) / 4;
 struct Spikes {
     int first_four = 0, last_four = 0;         // of those drawn, the last one not included
     std::vector<int32_t> input;                // by four, then by pattern
-    int32_t first[N_FOURS][17];                // where those of a pattern begin in `input`
-
-    Spikes() : input((size_t)N_FOURS * N_INPUTS) {}
+    int64_t first[N_FOURS][17];                // where those of a pattern begin in `input`
 
     // How many there are in a step.
     int count(int step) const
     {
-        int n = 0;
-        const int32_t* begin = first[step / 4];
+        int64_t n = 0;
+        const int64_t* begin = first[step / 4];
         for (int pattern = 1; pattern < 16; pattern++)
             if (pattern >> step % 4 & 1) n += begin[pattern + 1] - begin[pattern];
-        return n;
+        return (int)n;
     }
 };
 
 // Draws the spike trains of one presentation.  Four steps share one hash, since each
-// needs 16 bits of it.
+// needs 16 bits of it; a second one is needed only where those equal the level of an input
+// and the level is no whole number.
 class Encoder {
 public:
     Spikes spikes;
@@ -39,7 +38,9 @@ public:
     {
         active_.resize(N_INPUTS + 1);
         level_.resize(N_INPUTS + 1);
+        rest_.resize(N_INPUTS + 1);
         pattern_.resize(N_INPUTS);
+        open_.resize(N_INPUTS);
         std::iota(active_.begin(), active_.end(), 0);  // ready-made trains may be anywhere
         const size_t values = (size_t)job.n_items * N_INPUTS;
         if (data_ == Data::levels)
@@ -54,11 +55,13 @@ public:
     {
         item_ = item;
         base_ = hash(key_, (uint64_t)presentation);
+        second_base_ = hash(mix64(key_ + 1), (uint64_t)presentation);
         n_active_ = N_INPUTS;
+        any_rest_ = false;
         if (data_ == Data::bytes)
-            list_active(&bytes_[(size_t)item * N_INPUTS], level_of_byte_);
+            list_active(&bytes_[(size_t)item * N_INPUTS]);
         else if (data_ == Data::levels)
-            list_active(&levels_[(size_t)item * N_INPUTS], nullptr);
+            list_active(&levels_[(size_t)item * N_INPUTS]);
     }
 
     // Lets the processor fetch an item that will be next: the order is one of chance.
@@ -67,12 +70,12 @@ public:
         if (data_ == Data::trains) return;
         const size_t first = (size_t)item * N_INPUTS;
         const char* data = data_ == Data::levels ? (const char*)&levels_[first] : (const char*)&bytes_[first];
-        const size_t size = (size_t)N_INPUTS * (data_ == Data::levels ? sizeof(uint16_t) : 1);
+        const size_t size = (size_t)N_INPUTS * (data_ == Data::levels ? sizeof(float) : 1);
         for (size_t line = 0; line < size; line += 64) __builtin_prefetch(data + line);
     }
 
     // The level of an input in this presentation.
-    int level(int i) const
+    double level(int i) const
     {
         const size_t index = (size_t)item_ * N_INPUTS + i;
         return data_ == Data::levels ? levels_[index] : level_of_byte_[bytes_[index]];
@@ -83,12 +86,12 @@ public:
     {
         spikes.first_four = begin / 4;
         spikes.last_four = (end + 3) / 4;
-        int n = 0;
+        int64_t n = 0;
         for (int four = spikes.first_four; four < spikes.last_four; four++) {
             if (data_ == Data::trains)
                 read_patterns(four);
             else
-                draw_patterns(four);
+                any_rest_ ? draw_patterns<true>(four) : draw_patterns<false>(four);
             if (end < 4 * four + 4)
                 for (int a = 0; a < n_active_; a++) pattern_[a] &= (1 << end % 4) - 1;
             n = sort(four, n);
@@ -97,26 +100,36 @@ public:
 
 private:
     Data data_;
-    uint64_t key_, base_;
+    uint64_t key_, base_, second_base_;
     int64_t item_;
     MappedArray<uint8_t> bytes_;
-    MappedArray<uint16_t> levels_;
+    MappedArray<float> levels_;
     uint16_t level_of_byte_[256];
     // Inputs that can spike in this presentation: most pixels of an image cannot.
     int n_active_;
     std::vector<int32_t> active_;
     std::vector<uint16_t> level_;
-    std::vector<uint8_t> pattern_;
+    std::vector<float> rest_;  // of a level that is no whole number
+    bool any_rest_;
+    std::vector<uint8_t> pattern_, open_;
+
+    void set_level(int n, uint8_t value) { level_[n] = level_of_byte_[value]; }
+    void set_level(int n, float level)
+    {
+        level_[n] = (uint16_t)level;
+        rest_[n] = level - level_[n];
+        any_rest_ |= rest_[n] != 0;
+    }
 
     template <class T>
-    void list_active(const T* values, const uint16_t* level_of)
+    void list_active(const T* values)
     {
         constexpr int AT_ONCE = sizeof(uint64_t) / sizeof(T);
         int n = 0, i = 0;
         auto list = [&](int until) {
             for (; i < until; i++) {
                 active_[n] = i;
-                level_[n] = level_of ? level_of[values[i]] : values[i];
+                set_level(n, values[i]);
                 n += values[i] != 0;
             }
         };
@@ -132,6 +145,7 @@ private:
         n_active_ = n;
     }
 
+    template <bool ANY_REST>
     void draw_patterns(int four)
     {
         // Names of its own, and 64 bits throughout, so that compilers see that several
@@ -141,13 +155,28 @@ private:
         const int32_t* __restrict active = active_.data();
         const uint16_t* __restrict levels = level_.data();
         uint8_t* __restrict pattern = pattern_.data();
+        uint8_t* __restrict open = open_.data();
         for (int a = 0; a < n; a++) {
             const uint64_t bits = hash(base, block | (uint64_t)(uint32_t)active[a]);
             const uint64_t level = levels[a];
             pattern[a] = (uint64_t)((bits & 0xFFFF) < level)
                 | (uint64_t)((bits >> 16 & 0xFFFF) < level) << 1
                 | (uint64_t)((bits >> 32 & 0xFFFF) < level) << 2 | (uint64_t)(bits >> 48 < level) << 3;
+            if (ANY_REST)
+                open[a] = (uint64_t)((bits & 0xFFFF) == level)
+                    | (uint64_t)((bits >> 16 & 0xFFFF) == level) << 1
+                    | (uint64_t)((bits >> 32 & 0xFFFF) == level) << 2
+                    | (uint64_t)(bits >> 48 == level) << 3;
         }
+        if (!ANY_REST) return;
+        for (int a = 0; a < n; a++)
+            for (int s = 0; open[a] >> s; s++) {
+                if (!(open[a] >> s & 1)) continue;
+                const uint64_t step = 4 * (uint64_t)four + s;
+                const uint64_t bits = hash(second_base_, step << 32 | (uint64_t)(uint32_t)active[a]);
+                const double draw = (double)(bits >> 11) * (1.0 / 9007199254740992.0);
+                pattern[a] |= (draw < rest_[a]) << s;
+            }
     }
 
     void read_patterns(int four)
@@ -160,11 +189,13 @@ private:
     }
 
     // Lists from place `n` on the inputs with spikes, by pattern; returns the next place.
-    int sort(int four, int n)
+    int64_t sort(int four, int64_t n)
     {
-        int32_t count[16] = {0}, place[16];
+        const size_t most = n + n_active_;
+        if (spikes.input.size() < most) spikes.input.resize(2 * most);
+        int64_t count[16] = {0}, place[16];
         for (int a = 0; a < n_active_; a++) count[pattern_[a]]++;
-        int32_t* first = spikes.first[four];
+        int64_t* first = spikes.first[four];
         first[1] = n;
         for (int pattern = 1; pattern < 16; pattern++) {
             place[pattern] = first[pattern];

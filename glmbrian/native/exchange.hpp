@@ -62,7 +62,7 @@ public:
     int input_key_high() const { return (int)(uint32_t)(schedule_.job.input_key >> 32); }
     int output_key_low() const { return (int)(uint32_t)schedule_.job.output_key; }
     int output_key_high() const { return (int)(uint32_t)(schedule_.job.output_key >> 32); }
-    int level(int i) const { return encoder_.level(i); }
+    double level(int i) const { return encoder_.level(i); }
 
     // Called after the last step, when the weights are back in Brian's arrays.
     void finish()
@@ -106,23 +106,22 @@ private:
     void report()
     {
         int n_steps = N_STEPS;
-        int32_t counts[N_CLASSES];
+        std::vector<int32_t> counts(N_CLASSES), input_counts(N_STEPS);
         for (int i = 0; i < N_CLASSES; i++)
             if (schedule_.job.early_stop && first_spike()[i] >= 0)
                 n_steps = std::min(n_steps, first_spike()[i] + 1);
         for (int i = 0; i < N_CLASSES; i++)
             counts[i] = schedule_.job.early_stop ? first_spike()[i] == n_steps - 1 : spike_count()[i];
         encoder_.draw(0, n_steps);
-        int32_t input_counts[N_STEPS];
         for (int t = 0; t < n_steps; t++) input_counts[t] = encoder_.spikes.count(t);
-        schedule_.report(n_steps, input_counts, counts, u_[0]);
+        schedule_.report(n_steps, input_counts.data(), counts.data(), u_[0]);
     }
 };
 
 inline Exchange& exchange()
 {
-    static Exchange the_exchange;
-    return the_exchange;
+    static Exchange* const the_exchange = new Exchange;
+    return *the_exchange;
 }
 
 }  // namespace glmbrian

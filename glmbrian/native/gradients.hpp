@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
+// Arrays of a size that the user chooses, such as the number of steps, are vectors or belong
+// to an object made by `new`: they may be larger than the stack, and than 2 GB.
 namespace glmbrian {
 
 // log(g + (1 - g) w), given both logarithms and loss = 1 - w.
@@ -23,7 +26,7 @@ inline double log_mixture(double log_g, double log_rest, double log_w, double lo
 template <class Activation, int STEPS, int NEURONS>
 double first_to_spike_gradient(const double (&u)[STEPS][NEURONS], int label, double (&grad)[STEPS][NEURONS])
 {
-    double stop[STEPS], go_on[STEPS], loss[STEPS];
+    std::vector<double> stop(STEPS), go_on(STEPS), loss(STEPS);
     // of the right neuron being first if nobody spiked before step t: log w_t, 1 - w_t
     double log_win = -INFINITY, loss_now = 1.0;
     for (int t = STEPS - 1; t >= 0; t--) {

@@ -23,7 +23,8 @@ class Presentations {
 public:
     Presentations()
         : encoder_(schedule_.job), weights_(N_INPUTS),
-          gradient_(schedule_.job.batch_size > 1 ? N_INPUTS : 0), arrived_(N_STEPS), change_(N_STEPS)
+          gradient_(schedule_.job.batch_size > 1 ? N_INPUTS : 0),
+          arrived_(schedule_.job.train ? N_STEPS : 4), change_(schedule_.job.train ? N_STEPS : 0)
     {
         const Job& job = schedule_.job;
         const size_t n_weights = (size_t)N_INPUTS * ROW;
@@ -82,7 +83,7 @@ private:
     Encoder encoder_;
     OwnParameters own_;
     Rows weights_, gradient_;  // of each input
-    Rows arrived_, change_;    // of each step
+    Rows arrived_, change_;    // of each step drawn
     Trace u_[N_REPLICAS], grad_[N_REPLICAS];
     int32_t spike_count_[N_OUTPUTS], input_spike_count_[N_STEPS];
     int step_ = 0, drawn_from_ = 0, drawn_to_ = 0;
@@ -172,8 +173,8 @@ private:
 
 inline Presentations& presentations()
 {
-    static Presentations the_presentations;
-    return the_presentations;
+    static Presentations* const the_presentations = new Presentations;
+    return *the_presentations;
 }
 
 }  // namespace glmbrian

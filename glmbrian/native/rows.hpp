@@ -52,10 +52,10 @@ void gather_piece(const Spikes& spikes, const Rows& weights, int at, int begin, 
 {
     for (int four = spikes.first_four; four < spikes.last_four; four++)
         for (int pattern = 1; pattern < 16; pattern++) {
-            const int32_t* const first = spikes.first[four];
+            const int64_t* const first = spikes.first[four];
             if (first[pattern] == first[pattern + 1]) continue;
             Lanes held[SIZE] = {{0.0}};
-            for (int n = first[pattern]; n < first[pattern + 1]; n++) {
+            for (int64_t n = first[pattern]; n < first[pattern + 1]; n++) {
                 const Lanes* row = weights.lanes(spikes.input[n]) + at;
                 for (int w = 0; w < SIZE; w++) held[w] += row[w];
             }
@@ -72,7 +72,7 @@ void scatter_piece(const Spikes& spikes, const Rows& change, int at, Rows& weigh
 {
     for (int four = spikes.first_four; four < spikes.last_four; four++)
         for (int pattern = 1; pattern < 16; pattern++) {
-            const int32_t* const first = spikes.first[four];
+            const int64_t* const first = spikes.first[four];
             if (first[pattern] == first[pattern + 1]) continue;
             Lanes held[SIZE] = {{0.0}};
             for (int s = 0; s < 4; s++) {
@@ -80,7 +80,7 @@ void scatter_piece(const Spikes& spikes, const Rows& change, int at, Rows& weigh
                 const Lanes* now = change.lanes(4 * four + s) + at;
                 for (int w = 0; w < SIZE; w++) held[w] += now[w];
             }
-            for (int n = first[pattern]; n < first[pattern + 1]; n++) {
+            for (int64_t n = first[pattern]; n < first[pattern + 1]; n++) {
                 Lanes* row = weights.lanes(spikes.input[n]) + at;
                 for (int w = 0; w < SIZE; w++) row[w] += held[w];
             }

@@ -67,14 +67,15 @@ public:
     // Keeps one row of doubles a test presentation: see glmbrian.model.Outcome.
     void report(int n_steps, const int32_t* input_counts, const int32_t* counts, const Trace& u)
     {
-        double row[2 + 3 * N_CLASSES] = {(double)n_steps};
+        std::vector<double> row(2 + 3 * N_CLASSES);
+        row[0] = n_steps;
         row[1] = std::accumulate(input_counts, input_counts + n_steps, 0.0);
         for (int i = 0; i < N_CLASSES; i++) {
             row[2 + i] = counts[i];
             for (int t = 0; t < n_steps; t++) row[2 + N_CLASSES + i] += u[t][i];
             row[2 + 2 * N_CLASSES + i] = u[n_steps - 1][i];
         }
-        write_array(outcome_, row, 2 + 3 * N_CLASSES);
+        write_array(outcome_, row.data(), row.size());
     }
 
     // Goes on to the next presentation; returns whether there is one.
@@ -182,10 +183,10 @@ public:
             for (int i = 0; i < N_CLASSES; i++) bias_gradient_[first + i] += weight * grad[t][i];
         // Only the right neuron has spikes to feed back, and only in rate training.
         if (N_FEEDBACK == 0 || !schedule.job.rate) return;
-        double row[N_CLASSES * N_FEEDBACK + N_CLASSES];
+        std::vector<double> row(N_CLASSES * N_FEEDBACK);
         for (int t = 0; t < N_STEPS - 1; t++) {
             if (!schedule.desired(t)) continue;
-            correlate(grad, FEEDBACK_BASIS, t, weight, row);
+            correlate(grad, FEEDBACK_BASIS, t, weight, row.data());
             const int own = schedule.label() * N_FEEDBACK;
             for (int k = 0; k < N_FEEDBACK; k++)
                 feedback_gradient_[first * N_FEEDBACK + own + k] += row[own + k];
