@@ -6,11 +6,20 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from brian2 import Clock, defaultclock, ms, mV
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from glmbrian.validation import binary_array, check_shape, choice, finite_array, integer, real
+from glmbrian.validation import (
+    binary_array,
+    check_brian_arguments,
+    check_shape,
+    choice,
+    finite_array,
+    integer,
+    real,
+)
 
 quick = settings(max_examples=100, derandomize=True, deadline=None)
 numbers = st.floats(allow_nan=False, allow_infinity=False)
@@ -221,3 +230,42 @@ def test_binary_array_refuses_other_types(value):
 
 def test_binary_array_checks_the_shape():
     refused(binary_array, [[0, 1]], ("T", 3), error=ValueError)
+
+
+# what Brian takes for a new object
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        dict(),
+        dict(dt=0.1 * ms, order=-1, name="output"),
+        dict(clock=Clock(1 * ms), order=np.int64(2), name="_output_2*"),
+        dict(clock=defaultclock),
+    ],
+    ids=repr,
+)
+def test_brian_arguments(arguments):
+    check_brian_arguments(**arguments)
+
+
+@pytest.mark.parametrize(
+    "name, values, error",
+    [
+        ("dt", [0.001, "1*ms", 1 * mV, [1, 2] * ms, True], TypeError),
+        ("dt", [0 * ms, -1 * ms, np.inf * ms, np.nan * ms], ValueError),
+        ("clock", ["x", 1 * ms, 3], TypeError),
+        ("order", ["a", 1.0, None, True], TypeError),
+        ("name", [3, None, b"x"], TypeError),
+        ("name", ["", "2nd", "a b", "*", "a**", "a\n", "é"], ValueError),
+    ],
+)
+def test_bad_brian_arguments(name, values, error):
+    for value in values:
+        with pytest.raises(error, match=f"^{name} must "):
+            check_brian_arguments(**{name: value})
+
+
+def test_brian_arguments_are_not_both_dt_and_clock():
+    with pytest.raises(ValueError, match="^dt and clock must not"):
+        check_brian_arguments(dt=1 * ms, clock=Clock(1 * ms))
