@@ -6,6 +6,7 @@ Brian version at hand.
 
 import logging
 from contextlib import contextmanager
+from functools import lru_cache
 
 import brian2
 import numpy as np
@@ -171,6 +172,27 @@ def double_precision():
         yield
     finally:
         prefs.core.default_float_dtype = before
+
+
+def generate_in_double_precision(group):
+    """Let Brian generate the code of a group with constants that are not rounded.
+
+    With the preference of single precision it rounds the numbers in expressions, to
+    potentials that differ in the eighth digit, even where all variables are double.
+    """
+    for runner in group.contained_objects:
+        runner.__class__ = _in_double_precision(type(runner))
+
+
+@lru_cache(maxsize=None)
+def _in_double_precision(runner_class):
+    class Runner(runner_class):
+        def before_run(self, run_namespace):
+            with double_precision():
+                super().before_run(run_namespace)
+
+    Runner.__name__ = runner_class.__name__
+    return Runner
 
 
 @contextmanager

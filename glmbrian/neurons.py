@@ -11,10 +11,17 @@ from brian2.utils.stringtools import get_identifiers, word_substitute
 
 from .activations import get_activation
 from .bases import Basis, as_basis
-from .brian_internals import add_index_alias, on_genn, shared_flag, step_and_index
+from .brian_internals import (
+    add_index_alias,
+    generate_in_double_precision,
+    on_genn,
+    shared_flag,
+    step_and_index,
+)
 from .filters import (
     LONGEST_SHIFT_REGISTER,
     STEP_COUNT,
+    StateUpdater,
     add_ring,
     pending_names,
     ring_buffer,
@@ -166,11 +173,11 @@ class GLMNeurons(NeuronGroup):
 
         # The group counts its own steps: the number that Brian gives to a time step
         # jumps where dt changes between two runs.
-        def state_updater(equations, variables=None, method_options=None):
-            return f"{STEP_COUNT} = {STEP_COUNT} + 1\n" + filtering(equations)
+        update = StateUpdater(f"{STEP_COUNT} = {STEP_COUNT} + 1\n" + filtering)
 
         feedback_weights = [] if feedback is None else feedback_weight_names(feedback)
         parameters = ["bias"] + channels + pending + feedback_weights
+        reals = ["u", "firing_probability", *added, *parameters]
         # Brian hands a group to its state updater only if it has a differential
         # equation.  This one is formal: the updater replaces it by the exact map.
         equations = "du/dt = -u / dt : 1\n"
@@ -188,7 +195,7 @@ class GLMNeurons(NeuronGroup):
         super().__init__(
             n,
             equations,
-            method=state_updater,
+            method=update,
             threshold="clamp > 0 or (clamp == 0 and glm_uniform(key_low, key_high, "
             f"presentation, {STEP_COUNT} - 1 - first_step, {index}) < firing_probability)",
             reset="\n".join(
@@ -198,13 +205,15 @@ class GLMNeurons(NeuronGroup):
                 )
             ),
             namespace=namespace,
-            dtype={STEP_COUNT: np.int64},
+            # Whatever precision the user prefers: native code counts on these.
+            dtype={**dict.fromkeys(reals, np.float64), STEP_COUNT: np.int64},
             dt=dt,
             clock=clock,
             order=order,
             name=name,
         )
         add_index_alias(self, _INDEX_ALIAS)
+        generate_in_double_precision(self)
         # Attributes that are no state variables: Brian would take a later
         # assignment for a misspelt one.
         for key, value in dict(

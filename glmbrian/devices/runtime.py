@@ -15,7 +15,7 @@ from brian2 import Network as BrianNetwork
 from brian2 import NetworkOperation, prefs
 from brian2.devices.device import RuntimeDevice, get_device, reset_device, set_device
 
-from ..brian_internals import SCHEDULE, double_precision
+from ..brian_internals import SCHEDULE
 from ..encoding import RateEncoder
 from ..learning import (
     feedback_gradient,
@@ -62,13 +62,11 @@ def record(network, parameters, inputs, testing):
 def _runtime_device():
     """Simulate at once, even if the user is describing a standalone network."""
     if isinstance(get_device(), RuntimeDevice):
-        with double_precision():
-            yield
+        yield
     else:
         set_device("runtime")
         try:
-            with double_precision():
-                yield
+            yield
         finally:
             reset_device()
 
