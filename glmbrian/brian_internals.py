@@ -12,9 +12,15 @@ import brian2
 import numpy as np
 from brian2 import prefs
 from brian2.core.spikesource import SpikeSource
-from brian2.core.variables import DynamicArrayVariable
+from brian2.core.variables import DynamicArrayVariable, Variables
 from brian2.devices.cpp_standalone.device import CPPStandaloneDevice
-from brian2.devices.device import all_devices, get_device, reset_device, set_device
+from brian2.devices.device import (
+    RuntimeDevice,
+    all_devices,
+    get_device,
+    reset_device,
+    set_device,
+)
 from brian2.utils.logger import catch_logs
 
 _BRIAN_VERSION = tuple(int(part) for part in brian2.__version__.split(".")[:2])
@@ -112,6 +118,16 @@ def forget_values(variables):
         get_device().array_cache[variable] = None
 
 
+def remember_values(variable, values):
+    """Tell a standalone device what an array holds, until a run may change it.
+
+    It remembers what was written to other arrays, but not to those that grow, such as
+    the variables of synapses.
+    """
+    if not isinstance(get_device(), RuntimeDevice):
+        get_device().array_cache[variable] = np.array(values, dtype=variable.dtype)
+
+
 class _KnownTimeSteps(logging.Filter):
     """Drops Brian's warning of different time steps, for some synaptic pathways."""
 
@@ -193,6 +209,33 @@ def _in_double_precision(runner_class):
 
     Runner.__name__ = runner_class.__name__
     return Runner
+
+
+class UnknownVariable(KeyError, ValueError):
+    """That a group has no such state variable."""
+
+    def __str__(self):
+        return self.args[0]
+
+
+class _ExplainedVariables(Variables):
+    def __getitem__(self, item):
+        try:
+            return super().__getitem__(item)
+        except KeyError:
+            if item not in self.explanations:
+                raise
+            raise UnknownVariable(f"there is no variable {item!r}: {self.explanations[item]}") from None
+
+
+def explain_unknown_variables(group, explanations):
+    """Let a group say what to write in place of names that look like its state variables.
+
+    Monitors ask ``group.variables``, whose error is the bare name.  `explanations` is a
+    dict of names to texts.
+    """
+    group.variables.__class__ = _ExplainedVariables
+    group.variables.explanations = explanations
 
 
 @contextmanager
