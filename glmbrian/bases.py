@@ -8,6 +8,9 @@ import numpy as np
 
 from .validation import check_shape, finite_array, integer, real
 
+#: Values beyond are mistakes: products with weights would soon overflow.
+_LARGEST_VALUE = 1e30
+
 
 class Basis:
     """A fixed set of functions of the lag.
@@ -30,7 +33,8 @@ class Basis:
     Raises
     ------
     TypeError, ValueError
-        If `matrix` is empty, not finite or not of two dimensions.
+        If `matrix` is empty, zero throughout, not finite, beyond 1e30 or not of two
+        dimensions.
 
     See Also
     --------
@@ -55,6 +59,13 @@ class Basis:
             raise ValueError(
                 "matrix must have at least one lag (row) and one function (column), "
                 f"got the shape {matrix.shape}"
+            )
+        if not matrix.any():
+            raise ValueError("matrix must not be zero at all lags: no spike would have an effect")
+        if np.abs(matrix).max() > _LARGEST_VALUE:
+            raise ValueError(
+                f"matrix must hold values up to {_LARGEST_VALUE:g}, got {np.abs(matrix).max():g}; "
+                "put the scale into the weights"
             )
         matrix.flags.writeable = False
         self.matrix = matrix
@@ -82,8 +93,9 @@ class Basis:
 
         Raises
         ------
-        ValueError
-            If the last axis of `weights` is not of length `n_basis`.
+        TypeError, ValueError
+            If `weights` are not finite numbers without a unit, or their last axis is not
+            of length `n_basis`.
 
         Examples
         --------
@@ -93,7 +105,7 @@ class Basis:
         array([[1. , 0.5, 0. ],
                [2. , 1. , 0. ]])
         """
-        weights = np.asarray(weights, dtype=float)
+        weights = finite_array(weights, "weights")
         if weights.ndim == 0 or weights.shape[-1] != self.n_basis:
             raise ValueError(
                 f"weights must have the shape (..., {self.n_basis}), got {weights.shape}"

@@ -9,6 +9,7 @@ import os
 import threading
 from contextlib import contextmanager
 from copy import copy
+from functools import lru_cache
 from importlib import import_module
 
 import brian2
@@ -16,7 +17,7 @@ import numpy as np
 from brian2 import Function, Network, NumpyCodeObject, prefs
 from brian2.core.functions import FunctionImplementationContainer
 from brian2.core.spikesource import SpikeSource
-from brian2.core.variables import DynamicArrayVariable
+from brian2.core.variables import DynamicArrayVariable, Variables
 from brian2.devices.cpp_standalone.device import CPPStandaloneDevice
 from brian2.devices.device import RuntimeDevice, all_devices, get_device
 from brian2.utils.logger import catch_logs
@@ -114,6 +115,16 @@ def forget_values(variables):
     """
     for variable in variables:
         get_device().array_cache[variable] = None
+
+
+def remember_values(variable, values):
+    """Tell a standalone device what an array holds, until a run may change it.
+
+    It remembers what was written to other arrays, but not to those that grow, such as
+    the variables of synapses.
+    """
+    if not isinstance(get_device(), RuntimeDevice):
+        get_device().array_cache[variable] = np.array(values, dtype=variable.dtype)
 
 
 class _KnownTimeSteps(logging.Filter):
@@ -249,6 +260,54 @@ def double_precision():
         yield
     finally:
         prefs.core.default_float_dtype = before
+
+
+def generate_in_double_precision(group):
+    """Let Brian generate the code of a group with constants that are not rounded.
+
+    With the preference of single precision it rounds the numbers in expressions, to
+    potentials that differ in the eighth digit, even where all variables are double.
+    """
+    for runner in group.contained_objects:
+        runner.__class__ = _in_double_precision(type(runner))
+
+
+@lru_cache(maxsize=None)
+def _in_double_precision(runner_class):
+    class Runner(runner_class):
+        def before_run(self, run_namespace):
+            with double_precision():
+                super().before_run(run_namespace)
+
+    Runner.__name__ = runner_class.__name__
+    return Runner
+
+
+class UnknownVariable(KeyError, ValueError):
+    """That a group has no such state variable."""
+
+    def __str__(self):
+        return self.args[0]
+
+
+class _ExplainedVariables(Variables):
+    def __getitem__(self, item):
+        try:
+            return super().__getitem__(item)
+        except KeyError:
+            if item not in self.explanations:
+                raise
+            raise UnknownVariable(f"there is no variable {item!r}: {self.explanations[item]}") from None
+
+
+def explain_unknown_variables(group, explanations):
+    """Let a group say what to write in place of names that look like its state variables.
+
+    Monitors ask ``group.variables``, whose error is the bare name.  `explanations` is a
+    dict of names to texts.
+    """
+    group.variables.__class__ = _ExplainedVariables
+    group.variables.explanations = explanations
 
 
 @contextmanager

@@ -14,8 +14,11 @@ where c(t) is what arrived in step t (more than the bias may be added to u):
 - `ring_buffer` keeps the pending contributions in an array.  Its code does not
   grow with the window, so that hundreds of lags compile in seconds.
 
-Both follow Brian's interface of a state updater (``NeuronGroup(method=...)``).
+Both give the statements of a `StateUpdater`.
 """
+
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from brian2 import Function, get_device
@@ -28,13 +31,27 @@ LONGEST_SHIFT_REGISTER = 40
 STEP_COUNT = "step_count"
 
 
+@dataclass(frozen=True)
+class StateUpdater:
+    """A state update that is given as Brian code, for ``NeuronGroup(method=...)``.
+
+    Brian keeps the code of every updater for as long as the process lives; updaters of
+    the same code are equal, so that it keeps one.
+    """
+
+    code: str
+
+    def __call__(self, equations, variables=None, method_options=None):
+        return self.code
+
+
 def pending_names(window):
     """Variables of `shift_register`: ``pending_l`` will reach u in l steps."""
     return [f"pending_{lag}" for lag in range(1, window)]
 
 
 def shift_register(matrix, channels, added=("bias",)):
-    """Return a Brian state updater that filters by shifting registers.
+    """Return Brian code that filters by shifting registers.
 
     Parameters
     ----------
@@ -45,25 +62,21 @@ def shift_register(matrix, channels, added=("bias",)):
         Names of the variables that are added to u.
     """
     pending = pending_names(matrix.shape[0])
-
-    def state_updater(equations, variables=None, method_options=None):
-        # In this order no statement reads what an earlier one has written.
-        targets = ["u"] + pending
-        carried = pending + [None]
-        lines = []
-        for target, carry, row in zip(targets, carried, matrix):
-            terms = [f"{value!r}*{channel}" for value, channel in zip(row.tolist(), channels) if value]
-            terms += [carry] if carry else []
-            terms += added if target == "u" else []
-            lines.append(f"{target} = {' + '.join(terms) or '0'}")
-        lines += [f"{channel} = 0" for channel in channels]
-        return "\n".join(lines) + "\n"
-
-    return state_updater
+    # In this order no statement reads what an earlier one has written.
+    targets = ["u"] + pending
+    carried = pending + [None]
+    lines = []
+    for target, carry, row in zip(targets, carried, matrix):
+        terms = [f"{value!r}*{channel}" for value, channel in zip(row.tolist(), channels) if value]
+        terms += [carry] if carry else []
+        terms += added if target == "u" else []
+        lines.append(f"{target} = {' + '.join(terms) or '0'}")
+    lines += [f"{channel} = 0" for channel in channels]
+    return "\n".join(lines) + "\n"
 
 
 def ring_buffer(matrix, channels, name, added=("bias",)):
-    """Return a Brian state updater that filters in a ring buffer, and its function.
+    """Return Brian code that filters in a ring buffer, and the function that it calls.
 
     The buffer is the array variable ``ring`` of the neuron group (see
     `add_ring`), `window` entries a neuron.
@@ -80,27 +93,27 @@ def ring_buffer(matrix, channels, name, added=("bias",)):
 
     Returns
     -------
-    state_updater : callable
+    code : str
     function : brian2.Function
         To be put in the namespace of the group as `name`.
     """
-
-    def state_updater(equations, variables=None, method_options=None):
-        arrived = f"{name}(i, {STEP_COUNT}, {', '.join(channels)})"
-        lines = [f"u = {' + '.join([*added, arrived])}"]
-        lines += [f"{channel} = 0" for channel in channels]
-        return "\n".join(lines) + "\n"
-
-    return state_updater, _ring_function(matrix, name)
+    arrived = f"{name}(i, {STEP_COUNT}, {', '.join(channels)})"
+    lines = [f"u = {' + '.join([*added, arrived])}"]
+    lines += [f"{channel} = 0" for channel in channels]
+    return "\n".join(lines) + "\n", _ring_function(tuple(map(tuple, matrix.tolist())), name)
 
 
 def add_ring(group, window):
     """Give `group` the array variable ``ring`` that `ring_buffer` needs."""
     # With this index subgroups let it be: it is no variable of single neurons.
-    group.variables.add_array("ring", size=len(group) * window, index="0")
+    # Native code takes it for an array of double.
+    group.variables.add_array("ring", size=len(group) * window, index="0", dtype=np.float64)
 
 
-def _ring_function(matrix, name):
+# As with state updaters, Brian keeps each function that code was generated with.
+@lru_cache(maxsize=100)
+def _ring_function(rows, name):
+    matrix = np.array(rows)
     window, n_channels = matrix.shape
 
     # NumPy's implementation needs the group that owns the ring; Brian hands it

@@ -9,10 +9,10 @@ import numpy as np
 
 from .activations import get_activation
 from .bases import as_basis
+from .connectivity import find_pairs
 from .learning import filtered_in_chunks, rate_gradient
 from .neurons import _named_kernels
 from .population import GLMPopulation, checked_inputs, checked_mask
-from .synapses import _pairs
 from .validation import binary_array, integer, real
 
 #: Rows of the design matrix that are weighted at a time.
@@ -296,5 +296,5 @@ def _connected(connect, n_sources, n):
     connected = {}
     for name, n_source in n_sources.items():
         connected[name] = np.zeros((n_source, n), dtype=bool)
-        connected[name][_pairs(connect.get(name, True), n_source, n)] = True
+        connected[name][find_pairs(connect.get(name, True), n_source, n)] = True
     return connected

@@ -1,7 +1,6 @@
 """GLM neurons: stochastic spiking neurons in discrete time, as a Brian 2 group."""
 
 import ast
-import html
 import re
 from collections.abc import Mapping
 
@@ -11,17 +10,27 @@ from brian2.utils.stringtools import get_identifiers, word_substitute
 
 from .activations import get_activation
 from .bases import Basis, as_basis
-from .brian_internals import add_index_alias, on_genn, shared_flag, step_and_index
+from .brian_internals import (
+    add_index_alias,
+    explain_unknown_variables,
+    generate_in_double_precision,
+    on_genn,
+    shared_flag,
+    step_and_index,
+)
+from .display import attribute_names, html_table
 from .filters import (
     LONGEST_SHIFT_REGISTER,
     STEP_COUNT,
+    StateUpdater,
     add_ring,
     pending_names,
     ring_buffer,
     shift_register,
 )
 from .randomness import derive_keys, glm_uniform, split_key
-from .validation import finite_array, integer
+from .validation import check_brian_arguments, check_size, finite_array, integer
+from .write_through import WriteThrough
 
 _OUTPUT_DRAWS = 1
 
@@ -76,7 +85,7 @@ class GLMNeurons(NeuronGroup):
         Membrane potential, without unit.
     bias : array of float, shape (n,)
     feedback_weights : array of float, shape (n, n_basis)
-        Weights v of the feedback kernel.
+        Weights v of the feedback kernel.  May be set as a whole or by index.
     clamp : array of int, shape (n,)
         0: the neuron is free; 1: it spikes in every step; -1: it is silent.
     firing_probability : array of float, shape (n,)
@@ -128,13 +137,12 @@ class GLMNeurons(NeuronGroup):
         order=0,
         name="glmneurons*",
     ):
+        check_brian_arguments(dt, clock, order, name)
         n = integer(n, "n")
         kernels = _named_kernels(kernels)
         if feedback is not None:
             feedback = as_basis(feedback, "feedback")
         activation = get_activation(activation)
-
-        draw_key = split_key(derive_keys(random_state, _OUTPUT_DRAWS)[0])
 
         filtered = dict(kernels)
         if feedback is not None:
@@ -142,12 +150,17 @@ class GLMNeurons(NeuronGroup):
         channels = [channel for key in filtered for channel in channel_names(key, filtered[key])]
         matrix = stacked([basis.matrix for basis in filtered.values()])
         window = matrix.shape[0]
-
+        check_size(
+            n * (window + len(channels)),
+            "n: values of the filters, n * (window + number of basis functions)",
+            "use fewer neurons or a shorter window",
+        )
         if not isinstance(namespace, (Mapping, type(None))):
             raise TypeError(f"namespace must be a dict of names to values, got {namespace!r}")
         added, drive_equation, drive_namespace = ["bias"], "", {}
         if drive is not None:
             added, (drive_equation, drive_namespace) = ["bias", "drive"], _drive(drive, n)
+        draw_key = split_key(derive_keys(random_state, _OUTPUT_DRAWS)[0])
         namespace = {
             **(namespace or {}),
             "glm_uniform": glm_uniform,
@@ -166,11 +179,11 @@ class GLMNeurons(NeuronGroup):
 
         # The group counts its own steps: the number that Brian gives to a time step
         # jumps where dt changes between two runs.
-        def state_updater(equations, variables=None, method_options=None):
-            return f"{STEP_COUNT} = {STEP_COUNT} + 1\n" + filtering(equations)
+        update = StateUpdater(f"{STEP_COUNT} = {STEP_COUNT} + 1\n" + filtering)
 
         feedback_weights = [] if feedback is None else feedback_weight_names(feedback)
         parameters = ["bias"] + channels + pending + feedback_weights
+        reals = ["u", "firing_probability", *added, *parameters]
         # Brian hands a group to its state updater only if it has a differential
         # equation.  This one is formal: the updater replaces it by the exact map.
         equations = "du/dt = -u / dt : 1\n"
@@ -188,7 +201,7 @@ class GLMNeurons(NeuronGroup):
         super().__init__(
             n,
             equations,
-            method=state_updater,
+            method=update,
             threshold="clamp > 0 or (clamp == 0 and glm_uniform(key_low, key_high, "
             f"presentation, {STEP_COUNT} - 1 - first_step, {index}) < firing_probability)",
             reset="\n".join(
@@ -198,20 +211,36 @@ class GLMNeurons(NeuronGroup):
                 )
             ),
             namespace=namespace,
-            dtype={STEP_COUNT: np.int64},
+            # Whatever precision the user prefers: native code counts on these.
+            dtype={**dict.fromkeys(reals, np.float64), STEP_COUNT: np.int64},
             dt=dt,
             clock=clock,
             order=order,
             name=name,
         )
         add_index_alias(self, _INDEX_ALIAS)
+        generate_in_double_precision(self)
         # Attributes that are no state variables: Brian would take a later
         # assignment for a misspelt one.
         for key, value in dict(
-            kernels=kernels, feedback=feedback, activation=activation, filter_state=channels + pending
+            kernels=kernels,
+            feedback=feedback,
+            activation=activation,
+            filter_state=channels + pending,
+            _drive_names=set() if not isinstance(drive, str) else get_identifiers(drive) - {"i"},
         ).items():
             self.add_attribute(key)
             setattr(self, key, value)
+        explanations = {
+            key: f"what arrives for this kernel is in {', '.join(channel_names(key, basis))}"
+            for key, basis in filtered.items()
+        }
+        explanations["feedback_weights"] = (
+            f"the weights of the feedback kernel are called {', '.join(feedback_weights)}"
+            if feedback
+            else "these neurons have no feedback kernel"
+        )
+        explain_unknown_variables(self, explanations)
         if use_ring:
             add_ring(self, window)
             self.filter_state = self.filter_state + ["ring"]
@@ -221,12 +250,25 @@ class GLMNeurons(NeuronGroup):
     def feedback_weights(self):
         """Weights v of the feedback kernel, shape (n, n_basis)."""
         self._require_feedback()
-        return np.stack(
-            [getattr(self, f"{name}_")[:] for name in feedback_weight_names(self.feedback)], axis=1
-        )
+        return WriteThrough(self._read_feedback(), "feedback_weights", self._set_feedback_items)
 
     @feedback_weights.setter
     def feedback_weights(self, weights):
+        for name, column in self._feedback_columns(weights).items():
+            setattr(self, name, column)
+
+    def _read_feedback(self):
+        columns = [getattr(self, f"{name}_")[:] for name in feedback_weight_names(self.feedback)]
+        return np.stack(columns, axis=1)
+
+    def _set_feedback_items(self, item, value):
+        weights = self._read_feedback()
+        weights[item] = value
+        self.feedback_weights = weights
+        return weights
+
+    def _feedback_columns(self, weights):
+        """Return the values of each variable that `weights` stand for."""
         self._require_feedback()
         shape = (len(self), self.feedback.n_basis)
         weights = finite_array(weights, "feedback_weights")
@@ -236,8 +278,30 @@ class GLMNeurons(NeuronGroup):
             raise ValueError(
                 f"feedback_weights must have the shape {shape} or broadcast to it, got {weights.shape}"
             ) from None
-        for column, name in zip(weights.T, feedback_weight_names(self.feedback)):
-            setattr(self, name, column)
+        return dict(zip(feedback_weight_names(self.feedback), weights.T))
+
+    def run_args(self, bias=None, feedback_weights=None):
+        """Return what ``device.run(run_args=...)`` needs to start a program with other values.
+
+        Parameters
+        ----------
+        bias : array_like of float, shape (n,) or ()
+        feedback_weights : array_like of float
+            As for the attribute.
+
+        Returns
+        -------
+        dict
+
+        Notes
+        -----
+        For programs of the C++ standalone device that have been built already, with
+        Brian 2.6 or newer.
+        """
+        values = {} if bias is None else {"bias": finite_array(bias, "bias")}
+        if feedback_weights is not None:
+            values.update(self._feedback_columns(feedback_weights))
+        return {getattr(self, name): value for name, value in values.items()}
 
     def feedback_kernels(self):
         """Return the feedback kernels beta = B v.
@@ -288,14 +352,35 @@ class GLMNeurons(NeuronGroup):
             self.variables["ring"].set_value(values.pop("ring"))
         super().set_states(values, *args, level=level + 1, **kwds)
 
+    def before_run(self, run_namespace):
+        try:
+            self.resolve_all(self._drive_names, run_namespace)
+        except KeyError as error:
+            raise ValueError(
+                f"drive uses a name that is neither in GLMNeurons(..., namespace={{name: value}}) nor "
+                f"around the run: {error.args[0]}"
+            ) from None
+        super().before_run(run_namespace)
+
+    def __dir__(self):
+        return attribute_names(self, super().__dir__())
+
+    # Brian would show an equation that only stands for the filter.
+    def __repr__(self):
+        described = ", ".join(f"{key} {value}" for key, value in self._description().items())
+        return f"<{type(self).__name__} {self.name!r}: {described}>"
+
     def _repr_html_(self):
-        # Brian would show an equation that only stands for the filter.
-        kernels = {**self.kernels, **({"feedback": self.feedback} if self.feedback else {})}
-        listed = ", ".join(f"{name} {basis!r}" for name, basis in kernels.items())
-        return html.escape(
-            f"{type(self).__name__} {self.name!r} with {len(self)} neurons, "
-            f"{self.activation.name} of u, and kernels: {listed}"
-        )
+        return html_table(f"{type(self).__name__} {self.name!r}", self._description())
+
+    def _description(self):
+        kernels = ", ".join(f"{name!r} {basis!r}" for name, basis in self.kernels.items())
+        return {
+            "neurons": len(self),
+            "activation": self.activation.name,
+            "kernels": kernels,
+            "feedback": self.feedback,
+        }
 
     def clear(self):
         """Forget all spikes that have arrived: every filter starts anew.

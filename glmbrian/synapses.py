@@ -1,12 +1,35 @@
 """Synapses of GLM neurons: each carries the weights of a temporal kernel."""
 
+import inspect
+from collections.abc import Mapping
+
 import numpy as np
-from brian2 import Synapses
+from brian2 import Quantity, Synapses, have_same_dimensions, second
 from brian2.groups.subgroup import Subgroup
 
-from .brian_internals import on_genn, require_spikes, time_steps_may_differ
+from .brian_internals import (
+    explain_unknown_variables,
+    on_genn,
+    remember_values,
+    require_spikes,
+    time_steps_may_differ,
+)
+from .connectivity import check_distinct, evaluate_weights, find_pairs
+from .display import attribute_names, html_table
 from .neurons import GLMNeurons, channel_names
-from .validation import choice, finite_array
+from .validation import check_brian_arguments, check_size, choice, finite_array
+from .write_through import WriteThrough
+
+#: Arguments of `brian2.Synapses` that are no arguments here, and what to write instead.
+_OWN = {
+    "model": "the only variables of these synapses are their weights",
+    "on_pre": "a spike of the source adds w to the channels of the target; put other effects into a "
+    "brian2.Synapses(...) of their own, and effects of the target's spikes into on_post",
+    "pre": "a spike of the source adds w to the channels of the target",
+    "post": "write on_post",
+    "dtype": "weights are held in double precision",
+    "multisynaptic_index": "there is one synapse a pair",
+}
 
 
 class GLMSynapses(Synapses):
@@ -26,23 +49,33 @@ class GLMSynapses(Synapses):
     kernel : str
         Name of one of the target's kernels.
     connect : bool, str or pair of arrays
-        ``True`` connects all pairs, ``False`` none yet.  A condition in ``i``,
-        ``j``, ``N_pre``, ``N_post`` such as ``"i != j"``, or the index arrays
-        ``(i, j)``, connects some.
+        ``True`` connects all pairs, ``False`` none yet (see `connect`).  A condition in
+        ``i``, ``j``, ``N_pre``, ``N_post`` and ``rand()`` such as ``"i != j"``, or the index
+        arrays ``(i, j)``, connects some.
+    random_state : None, int, RandomState or Generator
+        Fixes what ``rand()`` draws, on every device alike.  ``None`` takes a state from
+        NumPy's global generator, which `brian2.seed` sets on the runtime device.
     **kwds
-        Handed to `brian2.Synapses`, e.g. ``delay`` (added to the lag of one step
-        that every kernel has) or ``name``.
+        Handed to `brian2.Synapses`: ``delay`` (added to the lag of one step that every
+        kernel has), ``on_post`` (statements for a spike of the target, in which the
+        weights are called ``w_0``, ``w_1``, ...), ``namespace``, ``dt``, ``clock``, ``order``,
+        ``name``.
 
     Attributes
     ----------
     w : ndarray of float, shape (n_source, n_target, n_basis)
-        Weights of the kernels; 0 where there is no synapse.  Reads and writes as a
-        whole: ``synapses.w[0, 0] = 1`` would change a copy.
+        Weights of the kernels; 0 where there is no synapse.  May be set as a whole, by
+        index as in ``synapses.w[0, 1] = 2`` or ``synapses.w *= 2``, or by an expression
+        in ``i``, ``j``, ``N_pre`` and ``N_post``.  Values for pairs without a synapse are left
+        out; an index at which there is no synapse at all is an error.
 
     Raises
     ------
     TypeError, ValueError
         If an argument is of the wrong type or out of range.
+    NotImplementedError
+        On a standalone device, when `w` or `kernels` is read after a run has been described
+        and before the program has run.
 
     Examples
     --------
@@ -50,90 +83,243 @@ class GLMSynapses(Synapses):
     >>> neurons = glm.GLMNeurons(3, {"coupling": glm.IndicatorBasis(5)})
     >>> lateral = glm.GLMSynapses(neurons, neurons, "coupling", "i != j")
     >>> lateral.w = 0.5
+    >>> lateral.w[0, 1] = [2, 1, 0, 0, 0]
+    >>> lateral.w[0, :, 0]
+    array([0. , 2. , 0.5])
     >>> lateral.kernels().shape
     (3, 3, 5)
     """
 
-    def __init__(self, source, target, kernel="stimulus", connect=True, **kwds):
+    def __init__(
+        self, source, target, kernel="stimulus", connect=True, random_state=None, **kwds
+    ):
         neurons = target.source if isinstance(target, Subgroup) else target
         if not isinstance(neurons, GLMNeurons):
             raise TypeError(f"target must be GLMNeurons or a subgroup of them, got {target!r}")
         require_spikes(source, "source")
         choice(kernel, "kernel", tuple(neurons.kernels))
+        _check_keywords(kwds)
         basis = neurons.kernels[kernel]
-        pre, post = _pairs(connect, len(source), len(target))
+        pre, post = find_pairs(connect, len(source), len(target), random_state=random_state)
+        check_size(pre.size * basis.n_basis, "connect: weights", "connect fewer pairs")
         weights = [f"w_{k}" for k in range(basis.n_basis)]
         channels = channel_names(kernel, basis)
         kwds.setdefault("name", "glmsynapses*")
-        if "dt" not in kwds:
+        if kwds.get("dt") is None:
             kwds.setdefault("clock", neurons.clock)
 
         def model(weights, channels):
             equations = "\n".join(f"{weight} : 1" for weight in weights)
             pairs = zip(channels, weights)
-            return equations, "\n".join(f"{channel}_post += {weight}" for channel, weight in pairs)
+            return dict(
+                model=equations,
+                on_pre="\n".join(f"{channel}_post += {weight}" for channel, weight in pairs),
+                # whatever precision the user prefers
+                dtype=dict.fromkeys(weights, np.float64),
+            )
 
         # GeNN takes one target variable a Synapses object: the others go into
         # objects of their own, which the network takes along with this one.
         n_own = 1 if on_genn() else basis.n_basis
-        equations, on_pre = model(weights[:n_own], channels[:n_own])
-        super().__init__(source, target, equations, on_pre=on_pre, **kwds)
+        super().__init__(source, target, **model(weights[:n_own], channels[:n_own]), **kwds)
         holders = [self] * n_own
         for k in range(n_own, basis.n_basis):
-            equations, on_pre = model([weights[k]], [channels[k]])
-            more = {**kwds, "name": f"{self.name}_{k}"}
-            holders.append(Synapses(source, target, equations, on_pre=on_pre, **more))
+            more = {**kwds, "name": f"{self.name}_{k}", "on_post": None}
+            holders.append(Synapses(source, target, **model([weights[k]], [channels[k]]), **more))
         self._contained_objects.extend(holders[n_own:])
         for key, value in dict(
             basis=basis,
             kernel=kernel,
             _weights=list(zip(holders, weights)),
-            _pre=pre,
-            _post=post,
-            _written=np.zeros((pre.size, basis.n_basis)),
+            _pre=np.zeros(0, dtype=np.int32),
+            _post=np.zeros(0, dtype=np.int32),
+            _is_learned=False,
         ).items():
             self.add_attribute(key)
             setattr(self, key, value)
-        for holder in dict.fromkeys(holders):
-            time_steps_may_differ(holder)
-            if pre.size:
-                Synapses.connect(holder, i=pre, j=post)
-            else:
-                # Brian refuses to run synapses that nobody has connected.
-                holder.active = False
-
-    def connect(self, *args, **kwds):
-        raise NotImplementedError(
-            "GLMSynapses are connected when they are created: pass connect=True, a "
-            "condition in i and j, or the index arrays (i, j) to GLMSynapses(...)"
+        explain_unknown_variables(
+            self, {"w": f"the weights of these synapses are called {', '.join(weights)}"}
         )
+        for holder in self._holders():
+            time_steps_may_differ(holder)
+            # Brian refuses to run synapses that nobody has connected.
+            holder.active = False
+        self._add_pairs(pre, post)
+
+    def _holders(self):
+        return list(dict.fromkeys(holder for holder, _ in self._weights))
+
+    def connect(self, condition=None, i=None, j=None, p=1.0, random_state=None):
+        """Add synapses, with weights of 0.
+
+        Parameters
+        ----------
+        condition : bool, str or pair of arrays, optional
+            As for `GLMSynapses`; by default all pairs.
+        i, j : int or array_like of int, optional
+            In place of `condition`: indices of source and target, one each or of one length.
+        p : float
+            Probability with which each of the pairs is connected.
+        random_state : None, int, RandomState or Generator
+            Fixes which pairs, on every device alike.  ``None`` takes a state from
+            NumPy's global generator.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument is of the wrong type or out of range, a pair is connected already,
+            or a `Trainer` learns the weights.
+        NotImplementedError
+            On a standalone device after a run has been described, if there are synapses.
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> neurons = glm.GLMNeurons(100, {"coupling": glm.IndicatorBasis(5)})
+        >>> lateral = glm.GLMSynapses(neurons, neurons, "coupling", connect=False)
+        >>> lateral.connect("i != j", p=0.1, random_state=1)
+        >>> lateral.connect(i=[0, 1], j=[0, 1])
+        >>> bool(900 < len(lateral) < 1100)
+        True
+        """
+        if self._is_learned:
+            raise ValueError(
+                f"{self.name} must be connected before a Trainer is made that learns their weights"
+            )
+        if (i is None) != (j is None):
+            raise ValueError("i and j must be given together; for a rule write a condition in i and j")
+        if i is not None:
+            if condition is not None:
+                raise ValueError("connect takes either a condition, or i and j")
+            if isinstance(i, str) or isinstance(j, str):
+                raise TypeError("i and j must be integers; for a rule write a condition in i and j")
+            condition = np.atleast_1d(i), np.atleast_1d(j)
+            if 1 in (condition[0].size, condition[1].size):
+                condition = np.broadcast_arrays(*condition)
+        elif condition is None:
+            condition = True
+        self._add_pairs(*find_pairs(condition, len(self.source), len(self.target), p, random_state))
+
+    def _add_pairs(self, pre, post):
+        all_pre, all_post = np.concatenate([self._pre, pre]), np.concatenate([self._post, post])
+        if self._pre.size:
+            check_distinct(all_pre, all_post)
+        if not pre.size:
+            return
+        before = self._values() if self._pre.size else np.zeros((0, len(self._weights)))
+        for holder in self._holders():
+            Synapses.connect(holder, i=pre, j=post)
+            holder.active = True
+        self._pre, self._post = all_pre, all_post
+        self._remember(np.concatenate([before, np.zeros((pre.size, len(self._weights)))]))
+
+    def learned_weights(self):
+        """Return the Brian variable of each basis function, and the target of each synapse.
+
+        For a `Trainer`; no synapses can be added afterwards.
+        """
+        self._is_learned = True
+        return self._variables(), self._post + getattr(self.target, "start", 0)
 
     @property
     def w(self):
-        w = np.zeros((len(self.source), len(self.target), len(self._weights)))
-        try:
-            for k, (holder, name) in enumerate(self._weights):
-                w[self._pre, self._post, k] = getattr(holder, f"{name}_")[:]
-        except NotImplementedError:
-            # A standalone device knows no values before the run; they are those
-            # that were written.
-            w[self._pre, self._post] = self._written
-        return w
+        return WriteThrough(self._read(), "w", self._set_items)
 
     @w.setter
     def w(self, value):
-        shape = (len(self.source), len(self.target), len(self._weights))
-        value = finite_array(value, "w")
-        try:
-            value = np.broadcast_to(value, shape)
-        except ValueError:
-            raise ValueError(
-                f"w must have the shape {shape} or broadcast to it, got {np.shape(value)}"
-            ) from None
-        self._written = value[self._pre, self._post]
+        shape = self._shape()
+        if isinstance(value, str):
+            value = evaluate_weights(value, self._pre, self._post, *shape[:2])
+            written = np.repeat(finite_array(value, "w")[:, np.newaxis], shape[2], axis=1)
+        else:
+            value = finite_array(value, "w")
+            try:
+                value = np.broadcast_to(value, shape)
+            except ValueError:
+                raise ValueError(
+                    f"w must have the shape {shape} or broadcast to it, got {np.shape(value)}"
+                ) from None
+            written = value[self._pre, self._post]
         if self._pre.size:
-            for (holder, name), column in zip(self._weights, self._written.T):
+            for (holder, name), column in zip(self._weights, written.T):
                 setattr(holder, name, column)
+            self._remember(written)
+
+    def _remember(self, values):
+        for variable, column in zip(self._variables(), values.T):
+            remember_values(variable, column)
+
+    def _variables(self):
+        return [holder.variables[name] for holder, name in self._weights]
+
+    def _values(self):
+        """Return the weights of each synapse, shape (n_synapses, n_basis)."""
+        try:
+            return np.stack([variable.get_value() for variable in self._variables()], axis=1)
+        except NotImplementedError:
+            raise NotImplementedError(
+                f"the weights of {self.name} are not known on a standalone device from the first run "
+                "until device.build() has run the program; they can be set as a whole, as in "
+                "synapses.w = 1"
+            ) from None
+
+    def _shape(self):
+        return len(self.source), len(self.target), len(self._weights)
+
+    def _read(self):
+        """Return the weights as an array of its own."""
+        check_size(np.prod(self._shape(), dtype=float), "w: values", "read w_0, w_1, ...")
+        w = np.zeros(self._shape())
+        w[self._pre, self._post] = self._values()
+        return w
+
+    def _set_items(self, item, value):
+        chosen = np.zeros(self._shape(), dtype=bool)
+        chosen[item] = True
+        if chosen.any() and np.any(value) and not chosen[self._pre, self._post].any():
+            raise ValueError(f"w: there is no synapse at the index {item!r}")
+        w = self._read()
+        w[item] = value
+        self.w = w
+        return self._read()
+
+    def run_args(self, w):
+        """Return what ``device.run(run_args=...)`` needs to start a program with other weights.
+
+        Parameters
+        ----------
+        w : array_like of float
+            As for the attribute `w`.
+
+        Returns
+        -------
+        dict
+
+        Notes
+        -----
+        For programs of the C++ standalone device that have been built already, with
+        Brian 2.6 or newer.
+        """
+        value = np.broadcast_to(finite_array(w, "w"), self._shape())[self._pre, self._post]
+        return {getattr(holder, name): column for (holder, name), column in zip(self._weights, value.T)}
+
+    def __dir__(self):
+        return attribute_names(self, super().__dir__())
+
+    def __repr__(self):
+        described = ", ".join(f"{key} {value}" for key, value in self._description().items())
+        return f"<{type(self).__name__} {self.name!r}: {described}>"
+
+    def _repr_html_(self):
+        return html_table(f"{type(self).__name__} {self.name!r}", self._description())
+
+    def _description(self):
+        return {
+            "synapses": self._pre.size,
+            "source": f"{self.source.name!r} ({len(self.source)})",
+            "target": f"{self.target.name!r} ({len(self.target)})",
+            "kernel": f"{self.kernel!r} {self.basis!r}",
+        }
 
     def kernels(self):
         """Return the kernels alpha = A w.
@@ -159,57 +345,29 @@ class GLMSynapses(Synapses):
         return self.basis.kernels(self.w)
 
 
-def _pairs(connect, n_source, n_target):
-    """Return the index arrays of the connected pairs, so that every device knows
-    the order of its synapses and weights can be set before a run."""
-    i, j = (grid.ravel() for grid in np.mgrid[:n_source, :n_target])
-    if isinstance(connect, (bool, np.bool_)):
-        chosen = np.full(i.size, bool(connect))
-    elif isinstance(connect, str):
-        chosen = _condition(connect, i, j, n_source, n_target)
-    else:
-        try:
-            pre, post = (
-                np.asarray(index, dtype=None if np.size(index) else np.int32).astype(
-                    np.int32, casting="same_kind"
-                )
-                for index in connect
-            )
-        except (TypeError, ValueError):
+def _check_keywords(kwds):
+    """Check the arguments for `brian2.Synapses` before there is one."""
+    known = inspect.signature(Synapses.__init__).parameters
+    for key in kwds:
+        if key in _OWN:
+            raise TypeError(f"{key} cannot be given to GLMSynapses: {_OWN[key]}")
+        if key not in known:
+            raise TypeError(f"GLMSynapses takes no argument {key!r}; see its documentation")
+    check_brian_arguments(
+        kwds.get("dt"), kwds.get("clock"), kwds.get("order", 0), kwds.get("name", "glmsynapses*")
+    )
+    delay = kwds.get("delay")
+    for one in delay.values() if isinstance(delay, Mapping) else [delay]:
+        if one is None:
+            continue
+        if not isinstance(one, Quantity) or not have_same_dimensions(one, second) or one.ndim:
             raise TypeError(
-                "connect must be True, False, a condition in i and j, or a pair of "
-                f"integer arrays (i, j), got {connect!r}"
-            ) from None
-        if pre.ndim != 1 or pre.shape != post.shape:
-            raise ValueError(f"connect: i and j must be of one length, got {pre.shape} and {post.shape}")
-        for index, size, name in ((pre, n_source, "i"), (post, n_target, "j")):
-            if index.size and (index.min() < 0 or index.max() >= size):
-                raise ValueError(f"connect: {name} must be from 0 to {size - 1}")
-        if np.unique(np.stack([pre, post]), axis=1).shape[1] != pre.size:
-            raise ValueError("connect: a pair (i, j) is given twice")
-        return pre, post
-    return i[chosen].astype(np.int32), j[chosen].astype(np.int32)
-
-
-#: What a condition may use besides i, j, N_pre and N_post.
-_CONDITION_FUNCTIONS = {"abs": abs, "int": int, "min": min, "max": max, "round": round}
-
-
-def _condition(condition, i, j, n_source, n_target):
-    """Evaluate a condition for each pair, so that Python's `and` and `or` mean what
-    they say."""
-    names = {**_CONDITION_FUNCTIONS, "N_pre": n_source, "N_post": n_target}
-    try:
-        code = compile(condition.strip(), "connect", "eval")
-        return np.array(
-            [
-                bool(eval(code, {"__builtins__": {}}, {**names, "i": pre, "j": post}))
-                for pre, post in zip(i.tolist(), j.tolist())
-            ],
-            dtype=bool,
-        )
-    except Exception as error:
-        raise ValueError(
-            "connect must be a condition in i, j, N_pre and N_post, such as 'i != j'; "
-            f"{condition!r} failed: {error}"
-        ) from None
+                "delay must be one time with a unit, such as 2*ms (set synapses.delay for delays "
+                f"of single synapses), got {one!r}"
+            )
+        if not 0 <= float(one) < np.inf:
+            raise ValueError(f"delay must be at least 0 and finite, got {one!r}")
+    if not isinstance(kwds.get("namespace"), (Mapping, type(None))):
+        raise TypeError(f"namespace must be a dict of names to values, got {kwds['namespace']!r}")
+    if not isinstance(kwds.get("on_post"), (str, Mapping, type(None))):
+        raise TypeError(f"on_post must be statements such as 'w_0 += 0.1', got {kwds['on_post']!r}")

@@ -357,8 +357,7 @@ class _Learned:
 
     @classmethod
     def of_synapses(cls, synapses):
-        weights = [holder.variables[name] for holder, name in synapses._weights]
-        targets = synapses._post + getattr(synapses.target, "start", 0)
+        weights, targets = synapses.learned_weights()
         return cls(weights, targets, synapses.basis, synapses.pre)
 
     @classmethod

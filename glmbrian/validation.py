@@ -50,6 +50,19 @@ def _as_float(value):
         return math.inf
 
 
+#: Of an array that the package makes by itself: 2 GiB in double precision.
+MOST_VALUES = 2**28
+
+
+def check_size(n_values, name, advice):
+    """Raise a ValueError if an array would take more memory than can be meant."""
+    if n_values > MOST_VALUES:
+        raise ValueError(
+            f"{name}: there would be {n_values}, and at most {MOST_VALUES} are allowed, which "
+            f"take 2 GiB; {advice}"
+        )
+
+
 def flag(value, name):
     """Return `value` as a ``bool`` if it is True or False, or 1 or 0."""
     if not isinstance(value, (numbers.Integral, np.bool_)) or value not in (0, 1):

@@ -159,6 +159,14 @@ def test_kernels_need_one_weight_a_function(weights):
         ALL[0].kernels(weights)
 
 
+@pytest.mark.parametrize(
+    "weights, error", [([math.nan, 1], ValueError), (["1", "2"], TypeError), ("ab", TypeError)]
+)
+def test_kernels_need_finite_numbers(weights, error):
+    with pytest.raises(error, match="^weights must be"):
+        ALL[0].kernels(weights)
+
+
 @every_basis
 def test_as_basis_returns_a_basis(basis):
     assert as_basis(basis, "feedback") is basis
@@ -176,7 +184,7 @@ def test_as_basis_refuses_the_rest(bad):
 @pytest.mark.parametrize(
     "make, name, value",
     [
-        pytest.param(make, name, value, id=f"{make.__name__}-{name}-{value}")
+        pytest.param(make, name, value, id=f"{make.__name__}-{name}-{value}".replace("\n", ""))
         for make, name, values in [
             (IndicatorBasis, "window", [0, -1, 2.0, True, None, "3"]),
             (RaisedCosineBasis, "window", [0, 2.0, None]),
@@ -189,6 +197,7 @@ def test_as_basis_refuses_the_rest(bad):
             (ExponentialBasis, "tau_rise", [0, -1.0, 5.0, 6.0, math.nan, "1"]),
             (CustomBasis, "matrix", [1.0, [1.0], [], [[]], [[1], [1, 2]]]),
             (CustomBasis, "matrix", [[[math.nan]], [[math.inf]], "x", None]),
+            (CustomBasis, "matrix", [np.zeros((3, 2)), [[1e308]], [[-1e31]]]),
         ]
         for value in values
     ],
@@ -208,3 +217,5 @@ def test_units_are_not_lost_without_a_word():
 
     with pytest.raises(TypeError, match="tau must be plain numbers, without a unit"):
         ExponentialBasis(2 * ms, 3)
+    with pytest.raises(TypeError, match="weights must be plain numbers, without a unit"):
+        ALL[0].kernels([1, 2] * ms)

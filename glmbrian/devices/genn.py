@@ -19,7 +19,7 @@ from brian2 import Function, NeuronGroup, Synapses, defaultclock, ms
 from brian2 import Network as BrianNetwork
 
 from ..brian_internals import private_genn_device
-from ..filters import pending_names, shift_register
+from ..filters import StateUpdater, pending_names, shift_register
 from ..fresh_interpreter import call_apart
 from ..genn_environment import check_environment, find_cuda, find_genn
 from ..neurons import channel_names, feedback_weight_names, stacked
@@ -193,7 +193,7 @@ def _make_inputs(network):
         key_low : integer
         key_high : integer
         """,
-        method=lambda equations, variables=None, method_options=None: "step = step + 1\n",
+        method=StateUpdater("step = step + 1\n"),
         threshold=f"step < {network.n_steps - 1} and "
         "glm_bernoulli(key_low, key_high, presentation, step, i, level)",
         reset="",
@@ -223,21 +223,17 @@ def _make_outputs(network):
     pending = pending_names(matrix.shape[0])
     records = [f"record_{t}" for t in range(network.n_steps)]
     gradients = [f"gradient_{k}" for k in range(network.basis.n_basis)]
-    respond = shift_register(matrix, channels)
-
-    def state_updater(equations, variables=None, method_options=None):
-        lines = ["step = step + 1"]
-        # A phase begins without anything of the last.
-        lines += [f"{name} = {name} * int(step > 0)" for name in channels + pending]
-        lines += respond(equations).splitlines()
-        # Shift the record: potentials come in; errors of later steps come nearer.
-        lines += [f"{name} = {after}" for name, after in zip(records, records[1:])]
-        lines += [f"{records[-1]} = u * int(rate == 0)"]
-        for name, column in zip(gradients, network.basis.matrix.T):
-            # Lag l meets the error of l steps later, which is record_(l - 1) now.
-            terms = [f"{value!r}*{later}" for value, later in zip(column.tolist(), records) if value]
-            lines.append(f"{name} = rate * ({' + '.join(terms) or '0'})")
-        return "\n".join(lines) + "\n"
+    lines = ["step = step + 1"]
+    # A phase begins without anything of the last.
+    lines += [f"{name} = {name} * int(step > 0)" for name in channels + pending]
+    lines += shift_register(matrix, channels).splitlines()
+    # Shift the record: potentials come in; errors of later steps come nearer.
+    lines += [f"{name} = {after}" for name, after in zip(records, records[1:])]
+    lines += [f"{records[-1]} = u * int(rate == 0)"]
+    for name, column in zip(gradients, network.basis.matrix.T):
+        # Lag l meets the error of l steps later, which is record_(l - 1) now.
+        terms = [f"{value!r}*{later}" for value, later in zip(column.tolist(), records) if value]
+        lines.append(f"{name} = rate * ({' + '.join(terms) or '0'})")
 
     parameters = ["bias", "rate", *channels, *pending, *records, *gradients, *feedback_weights]
     outputs = NeuronGroup(
@@ -255,7 +251,7 @@ def _make_outputs(network):
         key_low : integer
         key_high : integer
         """,
-        method=state_updater,
+        method=StateUpdater("\n".join(lines) + "\n"),
         threshold="(clamp > 0 and (step + 1) % period == 0) or (clamp == 0 and "
         "glm_uniform(key_low, key_high, presentation, step, i) < firing_probability)",
         reset="\n".join(

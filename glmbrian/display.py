@@ -1,0 +1,22 @@
+"""How objects show themselves in a notebook."""
+
+import html
+
+
+def html_table(title, rows):
+    """Return an HTML table of names and values under a title."""
+    cells = "".join(
+        f'<tr><th style="text-align: left">{html.escape(str(name))}</th>'
+        f'<td style="text-align: left">{html.escape(str(value))}</td></tr>'
+        for name, value in rows.items()
+    )
+    return f"<b>{html.escape(title)}</b><table>{cells}</table>"
+
+
+def attribute_names(group, names):
+    """Return `names` and those of the state variables of a Brian group.
+
+    Brian gives them as attributes and does not list them, so that no editor completes them.
+    """
+    variables = [name for name in getattr(group, "variables", ()) if not name.startswith("_")]
+    return sorted({*names, *variables})

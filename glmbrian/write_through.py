@@ -1,0 +1,86 @@
+"""Parameters as arrays that can be assigned to by index."""
+
+import weakref
+
+import numpy as np
+
+from .validation import finite_array
+
+
+class WriteThrough(np.ndarray):
+    """The values of a parameter; assigning to items of it sets the parameter.
+
+    It is an array like any other, of the values at the time when it was read, so that it
+    may be kept and compared with later ones.  ``synapses.w[0, 1] = 2`` sets `w`; so does
+    ``synapses.w *= 2``.  What is computed from it is an array of its own.  Its memory is
+    read only, so that no change to a part of it, such as ``synapses.w[0][1] = 2``, is
+    lost without a word.
+
+    Parameters
+    ----------
+    values : ndarray of float
+        Taken over.
+    name : str
+        Of the parameter, for messages.
+    set_items : method
+        ``set_items(item, value)`` sets the parameter and returns all of its values.  The
+        array does not keep its object alive, which Brian would go on simulating.
+    """
+
+    # What NumPy's functions return is no parameter.
+    __array_priority__ = -1.0
+    _set_items = None
+
+    def __new__(cls, values, name, set_items):
+        array = values.view(cls)
+        array.flags.writeable = False
+        array._name, array._set_items = name, weakref.WeakMethod(set_items)
+        return array
+
+    def __getitem__(self, item):
+        result = super().__getitem__(item)
+        is_part = isinstance(result, WriteThrough) and not result.flags.writeable
+        return result if is_part else np.asarray(result)[()]
+
+    def __setitem__(self, item, value):
+        if self._set_items is not None:
+            set_items = self._set_items()
+            if set_items is None:  # its object is no more
+                self.base[item] = value
+            else:
+                self.base[...] = set_items(item, finite_array(value, self._name))
+        elif self.flags.writeable:
+            super().__setitem__(item, value)
+        else:
+            raise ValueError(
+                "this is a part of a parameter, which is set by one index: write "
+                "synapses.w[i, j, k] = value in place of synapses.w[i][j, k] = value, or "
+                "change a copy()"
+            )
+
+    def __array_ufunc__(self, ufunc, method, *inputs, out=(), **keywords):
+        inputs = [np.asarray(x) if isinstance(x, WriteThrough) else x for x in inputs]
+        if not any(isinstance(array, WriteThrough) for array in out):
+            return getattr(ufunc, method)(*inputs, **(dict(out=out) if out else {}), **keywords)
+        result = getattr(ufunc, method)(*inputs, **keywords)
+        (array,) = out
+        if array._set_items is None:
+            # synapses.w[0] += 1, where Python assigns what it gets here to the item
+            return result
+        array[...] = result
+        return array
+
+    def __hash__(self):
+        raise TypeError(
+            "the array of a parameter cannot be a key; for run_args write "
+            "device.run(run_args=synapses.run_args(w)), or neurons.run_args(...)"
+        )
+
+    def __reduce__(self):
+        return np.array(self).__reduce__()
+
+    def __repr__(self):
+        return repr(np.asarray(self))
+
+    def __str__(self):
+        return str(np.asarray(self))
