@@ -6,6 +6,7 @@ Brian version at hand.
 
 import logging
 import os
+import sys
 import threading
 from contextlib import contextmanager
 from copy import copy
@@ -178,6 +179,22 @@ while (!({condition})) {{
 SCHEDULE = ["start", "groups", "thresholds", "synapses", "resets", "end"]
 
 
+def complete_standard_streams():
+    """Open the standard streams that this process lacks, on what swallows everything.
+
+    Where Brian calls a compiler, it redirects both output streams by their numbers, and
+    fails in a process that was started without them.
+    """
+    while True:
+        number = os.open(os.devnull, os.O_RDWR)
+        if number > 2:
+            os.close(number)
+            break
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))
+
+
 #: `brian2.devices.device` the module, which the proxy of that name hides.
 _devices = import_module("brian2.devices.device")
 
@@ -317,6 +334,7 @@ def private_standalone_device():
     ``set_device("cpp_standalone")`` would switch to the one instance that the user
     may be in the middle of describing a network for.
     """
+    complete_standard_streams()
     with _turns.device(CPPStandaloneDevice()) as device, double_precision():
         device.activate(build_on_run=False)
         yield device
@@ -347,6 +365,7 @@ def private_genn_device(genn, cuda, header, **options):
         "devices.genn.connectivity": "SPARSE",
         "codegen.cpp.headers": [*prefs["codegen.cpp.headers"], header],
     }
+    complete_standard_streams()
     with _turns.device(GeNNDevice()) as device, double_precision(), _same_preferences():
         for name, value in chosen.items():
             prefs[name] = value

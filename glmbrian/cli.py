@@ -8,30 +8,58 @@ import contextlib
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
+
+
+class _Terminated(BaseException):
+    """SIGTERM has come: like Ctrl-C, but not for anybody to catch on the way."""
 
 
 def main(arguments=None):
     """Run the command line and return the exit code."""
     name = "glmbrian"
+    with _termination():
+        try:
+            options = _parser().parse_args(arguments)
+            name += f" {options.command}"
+            result = options.run(options)
+            # With --json, people's text goes where logs go.
+            _show(result, sys.stderr if options.json else sys.stdout)
+            if options.json:
+                print(json.dumps(result), flush=True)
+            return 0
+        except (ValueError, TypeError, OSError, RuntimeError, subprocess.SubprocessError) as error:
+            print(f"{name}: error: {error}", file=sys.stderr)
+            return 2
+        except KeyboardInterrupt:
+            print(f"{name}: stopped", file=sys.stderr)
+            return 128 + signal.SIGINT
+        except _Terminated:
+            print(f"{name}: stopped by SIGTERM", file=sys.stderr)
+            return 128 + signal.SIGTERM
+
+
+@contextlib.contextmanager
+def _termination():
+    """Let SIGTERM end what goes on as Ctrl-C does, so that nothing is left behind."""
+
+    def terminate(*arguments):
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # for who will not wait
+        raise _Terminated
+
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may do that
+        return
+    before = signal.signal(signal.SIGTERM, terminate)
     try:
-        options = _parser().parse_args(arguments)
-        name += f" {options.command}"
-        result = options.run(options)
-    except (ValueError, TypeError, OSError, RuntimeError, subprocess.SubprocessError) as error:
-        print(f"{name}: error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print(f"{name}: stopped", file=sys.stderr)
-        return 130
-    # With --json, people's text goes where logs go.
-    _show(result, sys.stderr if options.json else sys.stdout)
-    if options.json:
-        print(json.dumps(result), flush=True)
-    return 0
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _parser():

@@ -1,5 +1,7 @@
 """The progress bar of training and testing."""
 
+import sys
+
 from tqdm import tqdm
 
 
@@ -20,7 +22,12 @@ class Progress:
     def __init__(self, task, total, show):
         self._task = task
         self._bar = tqdm(
-            total=total, desc=task, unit=" presentations", leave=False, disable=not show, delay=1
+            total=total,
+            desc=task,
+            unit=" presentations",
+            leave=False,
+            disable=not show or sys.stderr is None,  # which a service may have closed
+            delay=1,
         )
 
     def __enter__(self):

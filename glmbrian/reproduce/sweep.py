@@ -6,19 +6,27 @@ that was killed finds what had finished when it is started again.
 """
 
 import contextlib
+import functools
 import json
 import os
+import signal
 import tempfile
 import threading
+import time
+from concurrent.futures import as_completed
 from dataclasses import asdict
 from pathlib import Path
 
 import joblib
-from joblib.externals.loky import get_reusable_executor
+from joblib.externals.loky import ProcessPoolExecutor
 from tqdm import tqdm
 
 from ..cache import content_key
+from ..scratch import scratch_folder
 from ..validation import integer
+
+#: Where libraries for linear algebra look for their number of threads.
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 #: Seconds to wait for the scheduler of a cluster.
 _LONGEST_CONNECTING = 10
@@ -99,13 +107,63 @@ def _run(job):
 
 @contextlib.contextmanager
 def local_workers(n_jobs):
-    """Yield a function that runs joblib's delayed calls in `n_jobs` processes."""
-    parallel = _parallel(integer(n_jobs, "n_jobs"))
+    """Yield a function that runs joblib's delayed calls in `n_jobs` processes.
+
+    They end with this process, and leave nothing behind.
+    """
+    n_jobs = integer(n_jobs, "n_jobs")
+    if n_jobs == 1:
+        yield _run_here
+        return
+    with scratch_folder("glmbrian-workers", tempfile.gettempdir()) as folder:
+        # Their number of threads is that of the cores that each has for itself.
+        environment = dict.fromkeys(_THREADS, str(max(1, joblib.cpu_count() // n_jobs)))
+        # joblib itself tells no worker of its parent: some would wait for work for minutes.
+        executor = ProcessPoolExecutor(
+            n_jobs,
+            initializer=_end_with,
+            initargs=(os.getpid(),),
+            env={**environment, "TMPDIR": str(folder)},  # for all that killed ones leave
+        )
+        try:
+            yield functools.partial(_run_in, executor)
+        finally:
+            executor.shutdown(wait=True, kill_workers=True)
+
+
+def _run_here(calls):
+    return (function(*arguments, **named) for function, arguments, named in calls)
+
+
+def _run_in(executor, calls):
+    # Ctrl-C in a terminal reaches the workers too, which would print where they were.
+    with _blocked(signal.SIGINT):
+        futures = [
+            executor.submit(function, *arguments, **named) for function, arguments, named in calls
+        ]
+    for future in as_completed(futures):
+        yield future.result()
+
+
+@contextlib.contextmanager
+def _blocked(number):
+    """Let a signal wait, and never reach the processes that are started meanwhile."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [number])
     try:
-        yield parallel
+        yield
     finally:
-        # joblib would keep its processes for later calls.
-        get_reusable_executor().shutdown(wait=True, kill_workers=True)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end_with(parent):
+    """End this process soon after its parent, whatever it is doing."""
+
+    def watch():
+        while os.getppid() == parent:
+            time.sleep(0.2)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextlib.contextmanager
@@ -145,9 +203,5 @@ def dask_workers(address):
                 f"for several, but {found}; start them with: dask worker {address} --nthreads 1"
             )
         with joblib.parallel_config(backend="dask"):
-            yield _parallel(-1)
-
-
-def _parallel(n_jobs):
-    # Each job takes long enough to be handed out by itself.
-    return joblib.Parallel(n_jobs=n_jobs, batch_size=1, return_as="generator_unordered")
+            # Each job takes long enough to be handed out by itself.
+            yield joblib.Parallel(n_jobs=-1, batch_size=1, return_as="generator_unordered")
