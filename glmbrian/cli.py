@@ -234,8 +234,10 @@ def _evaluate(options):
     _check_counts(options, "n_test")
     try:
         classifier = GLMClassifier.load(options.model)
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise ValueError(f"model: {error}") from None
+    except ValueError as error:
+        raise ValueError(f"model: {error} (`glmbrian train` writes a model.npz)") from None
     known = classifier.classes_.tolist()
     if not set(known) <= set(range(10)):
         raise ValueError(f"model: its classes must be digits from 0 to 9, but are {known}")

@@ -2,10 +2,8 @@
 
 import json
 import numbers
-import shutil
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from pathlib import Path
 
 import numpy as np
 from scipy.sparse import issparse
@@ -25,7 +23,7 @@ from .model import Inputs, Network, Outcome, Parameters, Testing, Training
 from .progress import Progress
 from .randomness import derive_keys
 from .saved_model import SavedModel
-from .storage import as_path, reading, save_npz
+from .storage import as_path, new_folder, reading, save_npz
 from .validation import binary_array, choice, finite_array, flag, integer, real
 
 DECODINGS = ("first-to-spike", "rate")
@@ -46,6 +44,9 @@ PAPER_SETTINGS = {
 #: Independent streams of random numbers that one `random_state` gives.
 _PURPOSES = range(10, 16)
 _TRAIN_INPUTS, _ORDER, _START, _TEST_INPUTS, _TEST_OUTPUTS, _CHOICES = _PURPOSES
+
+#: As many as programs count.
+_MOST_STEPS = 2**31 - 1
 
 #: The classifier before training, in an exported folder.
 _EXPORTED = "classifier.npz"
@@ -336,12 +337,12 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         X, y
             As for `fit`.
         directory : str or Path
-            A new or an empty folder.
+            A new or an empty folder, or what an export that was stopped has left.
 
         Raises
         ------
         OSError
-            If `directory` cannot be written.
+            If `directory` cannot be written; nothing is left of it then.
         TypeError, ValueError
             As for `fit`, or if `directory` is not empty or `device` cannot export.
 
@@ -360,25 +361,9 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         network, training, inputs, labels, classes, start = untrained._prepare(X, y)
         untrained._set_learned(start, network, classes, training.n_epochs * len(inputs))
         untrained.history_ = np.empty(0)
-        directory = Path(directory)
-        try:
-            is_new = not directory.exists()
-            if not is_new and (not directory.is_dir() or any(directory.iterdir())):
-                raise ValueError(f"directory must be new or empty, but {directory} is not")
-            directory.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise OSError(
-                f"directory: cannot write into {directory}: {error.strerror or error}"
-            ) from None
-        try:
-            get_device(self.device).export(network, start, inputs, labels, training, directory)
-            untrained.save(directory / _EXPORTED)
-        except BaseException:
-            # All that is in the folder has been written here.
-            shutil.rmtree(directory, ignore_errors=True)
-            if not is_new:
-                directory.mkdir(exist_ok=True)
-            raise
+        with new_folder(directory, "directory") as folder:
+            get_device(self.device).export(network, start, inputs, labels, training, folder)
+            untrained.save(folder / _EXPORTED)
 
     def _prepare(self, X, y, sample_weight=None, classes=None):
         """Check everything, and return what a device needs to train anew.
@@ -429,7 +414,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
 
     def _check_parameters(self):
         choice(self.decoding, "decoding", DECODINGS)
-        integer(self.n_steps, "n_steps")
+        integer(self.n_steps, "n_steps", 1, _MOST_STEPS)
         integer(self.n_epochs, "n_epochs")
         integer(self.batch_size, "batch_size")
         integer(self.target_period, "target_period")

@@ -2,11 +2,13 @@
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import io
 import math
 import os
 import secrets
+import shutil
 import stat
 import zipfile
 from pathlib import Path
@@ -80,6 +82,94 @@ def write_text(path, text, name="path"):
         file.write(text.encode())
 
 
+@contextlib.contextmanager
+def new_folder(path, name="path"):
+    """Make a folder that is left only if it is complete.
+
+    What a process that was killed has left of one takes nobody's place: it is removed.
+
+    Parameters
+    ----------
+    path : str or Path
+        A new or an empty folder, or what has been left of one.
+    name : str
+        Of the argument, for messages.
+
+    Yields
+    ------
+    Path
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `path` is no path, or a folder with something else in it.
+    OSError
+        If it cannot be written, or another process is just making it.
+    """
+    path = as_path(path, name)
+    marker = path / _UNFINISHED
+    made = [place for place in (path, *path.parents) if not os.path.lexists(place)]
+    try:
+        with contextlib.ExitStack() as stack:
+            try:
+                path.mkdir(parents=True, exist_ok=True)
+                if any(path.iterdir()) and not _is_marker(marker):
+                    raise FileExistsError
+            except FileExistsError:
+                raise ValueError(f"{name} must be new or empty, but {path} is not") from None
+            file = stack.enter_context(open(marker, "a"))
+            # Freed by the system when the process ends, whatever ends it.
+            if not _lock(file):
+                raise OSError(f"{name}: another process is writing into {path}")
+            try:
+                _remove_all_but(marker)
+                marker.write_text(_UNFINISHED_SAYS)
+                yield path
+                marker.unlink()
+            except BaseException:
+                _remove_all_but(marker)
+                marker.unlink(missing_ok=True)
+                raise
+    except BaseException as error:
+        for place in made:
+            with contextlib.suppress(OSError):
+                place.rmdir()
+        if isinstance(error, OSError):
+            raise _unwritable(error, path, name, "into ") from None
+        raise
+
+
+#: What is in a folder until it is complete.
+_UNFINISHED = ".unfinished-export"
+_UNFINISHED_SAYS = "glmbrian is writing this folder, or was stopped: it can be removed.\n"
+
+
+def _is_marker(path):
+    if path.is_symlink() or not path.is_file():
+        return False
+    # Stopped before it has said anything, it has written nothing else.
+    said = path.read_bytes()[: len(_UNFINISHED_SAYS)].decode(errors="replace")
+    return said == _UNFINISHED_SAYS or (not said and [*path.parent.iterdir()] == [path])
+
+
+def _lock(file):
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass  # Some network disks know no locks.
+    return True
+
+
+def _remove_all_but(kept):
+    for path in kept.parent.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        elif path != kept:
+            path.unlink(missing_ok=True)
+
+
 def _mode_to_replace(target, path, name):
     """Return the permissions of the file at `target`, None if there is none."""
     if not target.parent.is_dir():
@@ -98,11 +188,11 @@ def _mode_to_replace(target, path, name):
     return stat.S_IMODE(mode) & 0o777
 
 
-def _unwritable(error, path, name):
+def _unwritable(error, path, name, into=""):
     # One of ours has no number.
     if error.errno is None:
         return error
-    return type(error)(f"{name}: cannot write {path}: {reason(error)}")
+    return type(error)(f"{name}: cannot write {into}{path}: {reason(error)}")
 
 
 def reason(error):
@@ -193,6 +283,8 @@ def load_npz(path, kinds, required):
     """
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise OSError("it is not a plain file")  # which may be without an end
+    if not zipfile.is_zipfile(path):
+        raise ValueError("it is no archive of arrays (.npz), or only the beginning of one")
     with open(path, "rb") as file, zipfile.ZipFile(file) as archive:
         members = {}
         for member in archive.infolist():

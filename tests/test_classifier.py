@@ -409,32 +409,6 @@ def test_without_a_compiler_it_says_so(monkeypatch):
         glm.GLMClassifier(n_steps=5, n_basis=5).fit(GOOD_X, GOOD_Y)
 
 
-@compiled
-def test_export_builds_and_runs_by_itself(tmp_path):
-    import subprocess
-
-    few = glm.datasets.load_mnist((5, 7), 20, 20)
-    classifier = glm.GLMClassifier("rate", n_epochs=2, n_steps=3, n_basis=2, random_state=3)
-    folder, before = tmp_path / "project", dict(vars(classifier))
-    classifier.export(few.X_train, few.y_train, folder)
-    with pytest.raises(OSError, match="has not run yet"):
-        glm.GLMClassifier.load(folder)
-    with pytest.raises(ValueError, match="directory must be new or empty"):
-        classifier.export(few.X_train, few.y_train, folder)
-    subprocess.run(["make", "run"], cwd=folder, check=True, capture_output=True)
-    exported = glm.GLMClassifier.load(folder)
-    assert vars(classifier) == before
-    classifier.fit(few.X_train, few.y_train)
-    np.testing.assert_array_equal(exported.weights_, classifier.weights_)
-    np.testing.assert_array_equal(exported.feedback_, classifier.feedback_)
-    np.testing.assert_array_equal(exported.predict(few.X_test), classifier.predict(few.X_test))
-    # it goes on where the program has ended
-    for one in (exported, classifier):
-        one.partial_fit(few.X_train, few.y_train)
-    np.testing.assert_array_equal(exported.weights_, classifier.weights_)
-    assert exported.n_presentations_ == 3 * len(few.X_train)
-
-
 def test_an_export_that_fails_leaves_the_folder_as_it_was(tmp_path, monkeypatch):
     def export(network, parameters, inputs, labels, training, folder):
         (folder / "half").touch()

@@ -5,6 +5,7 @@ import os
 import shlex
 import subprocess
 import sys
+import zlib
 
 import numpy as np
 import pytest
@@ -211,8 +212,17 @@ def test_evaluate_a_folder_whose_program_has_run(device, capsys, monkeypatch):
     def export(network, parameters, inputs, labels, training, folder):
         (folder / "job").mkdir()
         theta = (parameters.weights, parameters.feedback, parameters.bias)
-        np.concatenate([np.ravel(part) for part in theta]).tofile(folder / "job" / "trained.bin")
-        np.zeros(training.n_epochs).tofile(folder / "job" / "history.bin")
+        results = {
+            "trained.bin": np.concatenate([np.ravel(part) for part in theta]).tobytes(),
+            "history.bin": np.zeros(training.n_epochs).tobytes(),
+        }
+        run = "mode train\ndecoding first-to-spike\nn_epochs 1\nbatch_size 1\ntarget_period 4\n"
+        run += "first_presentation 0\nn_items 20\ninput_key 1\norder_key 2\nlearning_rate 0.01\n"
+        for name, data in results.items():
+            (folder / "job" / name).write_bytes(data)
+            run += f"{name}_size {len(data)}\n{name}_checksum {zlib.crc32(data)}\n"
+        run += f"checksum {zlib.crc32(run.encode())}\n"
+        (folder / "job" / "run.txt").write_text(run)
 
     monkeypatch.setattr(f"glmbrian.devices.{device}.export", export)
     settings = "--n-train 10 --n-epochs 1 --n-steps 3 --n-basis 2".split()

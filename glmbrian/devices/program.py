@@ -392,10 +392,10 @@ def read_exported(network, folder, has_checksums):
 
 def _checked_run(job):
     """Return what run.txt tells of a training, if that and what it tells of are whole."""
-    told, _, checksum = (job / "run.txt").read_text().rpartition("checksum ")
-    if f"{zlib.crc32(told.encode())}\n" != checksum:
+    told, _, checksum = (job / "run.txt").read_bytes().rpartition(b"checksum ")
+    if checksum != b"%d\n" % zlib.crc32(told):
         raise ValueError("job/run.txt has changed since the program ended; use `make run` again")
-    run = dict(line.split() for line in told.splitlines())
+    run = dict(line.split() for line in told.decode().splitlines())
     if run.get("mode") != "train":
         raise ValueError("its program was not told to train: set mode to train in job/settings.txt")
     for name in ("trained.bin", "history.bin"):

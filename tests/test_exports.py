@@ -1,0 +1,224 @@
+"""Exported projects: they train as `fit` does, take no setting that is wrong, and show any change."""
+
+import os
+import shutil
+import subprocess
+import zlib
+
+import numpy as np
+import pytest
+from conftest import quick_compilation
+
+import glmbrian as glm
+
+pytestmark = pytest.mark.compiled
+WHOLE = os.environ.get("GLMBRIAN_EXHAUSTIVE") == "1"
+FEW = glm.datasets.load_mnist((5, 7), 20, 20)
+
+
+def make_classifier(**parameters):
+    settings = dict(n_epochs=2, n_steps=3, n_basis=2, random_state=3, verbose=False)
+    return glm.GLMClassifier("rate", **{**settings, **parameters})
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """A project that has run."""
+    folder = tmp_path_factory.mktemp("exported") / "project"
+    classifier = make_classifier()
+    before = dict(vars(classifier))
+    with quick_compilation():
+        classifier.export(FEW.X_train, FEW.y_train, folder)
+    with pytest.raises(OSError, match="has not run yet"):
+        glm.GLMClassifier.load(folder)
+    with pytest.raises(ValueError, match="directory must be new or empty"):
+        classifier.export(FEW.X_train, FEW.y_train, folder)
+    subprocess.run(["make", "run"], cwd=folder, check=True, capture_output=True)
+    assert vars(classifier) == before
+    return folder
+
+
+@pytest.fixture
+def copy(project, tmp_path):
+    """Another of the same, for changes; the program itself is not copied."""
+    (tmp_path / "results").mkdir()
+    shutil.copytree(project / "job", tmp_path / "job")
+    shutil.copy(project / "classifier.npz", tmp_path)
+    (tmp_path / "main").symlink_to(project / "main")
+    return tmp_path
+
+
+def run(folder, **options):
+    return subprocess.run(["./main"], cwd=folder, capture_output=True, text=True, **options)
+
+
+def change_setting(folder, name, value):
+    path = folder / "job" / "settings.txt"
+    lines = [line.split() for line in path.read_text().splitlines()]
+    assert name in dict(lines)
+    path.write_text("".join(f"{old} {value if old == name else kept}\n" for old, kept in lines))
+
+
+def fit(classifier):
+    with quick_compilation():
+        return classifier.fit(FEW.X_train, FEW.y_train)
+
+
+def assert_same(one, other):
+    for name in ("weights_", "feedback_", "bias_", "history_"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), name)
+    assert one.n_presentations_ == other.n_presentations_ and one._keys == other._keys
+
+
+def test_it_trains_as_fit_does(project):
+    exported, classifier = glm.GLMClassifier.load(project), fit(make_classifier())
+    assert_same(exported, classifier)
+    assert exported.get_params() == classifier.get_params()
+    for one in (exported, classifier):
+        with quick_compilation():  # it goes on where the program has ended
+            one.partial_fit(FEW.X_train, FEW.y_train)
+    assert_same(exported, classifier)
+    with quick_compilation():
+        np.testing.assert_array_equal(exported.predict(FEW.X_test), classifier.predict(FEW.X_test))
+
+
+def test_changed_settings_are_read_back(copy):
+    changed = dict(n_epochs=5, batch_size=4, target_period=2)
+    for name, value in changed.items():
+        change_setting(copy, name, value)
+    np.array([0.05]).tofile(copy / "job" / "learning_rates.bin")
+    assert run(copy).returncode == 0
+    exported = glm.GLMClassifier.load(copy)
+    classifier = fit(make_classifier(**changed, learning_rate=0.05))
+    assert_same(exported, classifier)
+    assert exported.get_params() == classifier.get_params()
+    assert exported.n_presentations_ == 5 * 40
+    # What is changed later has not been done.
+    change_setting(copy, "n_epochs", 50)
+    assert glm.GLMClassifier.load(copy).n_presentations_ == 5 * 40
+    change_setting(copy, "n_epochs", 1)
+    change_setting(copy, "first_presentation", 200)
+    change_setting(copy, "input_key", 7)
+    assert run(copy).returncode == 0
+    exported = glm.GLMClassifier.load(copy)
+    assert exported.n_presentations_ == 240 and exported._keys[0] == 7
+
+
+@pytest.mark.parametrize(
+    "name, values, allowed",
+    [
+        ("n_epochs", ["0", "-1", "many", "1e3", "2.0", "+2", "0x2", "99999999999999999999"], "an integer from 1"),
+        ("batch_size", ["0", "-4", "9223372036854775808"], "an integer from 1"),
+        ("target_period", ["0", "x"], "an integer from 1"),
+        ("first_presentation", ["-1", "9223372036854775807"], "an integer from 0"),
+        ("n_items", ["0", "-40", "1000000000000"], "an integer from 1"),
+        ("input_key", ["18446744073709551616", "-1", "1.5"], "an integer from 0"),
+        ("order_key", ["18446744073709551616", "key"], "an integer from 0"),
+        ("output_key", ["zero"], "an integer from 0"),
+        ("decoding", ["Rate", "RATE", "1"], "first-to-spike or rate"),
+        ("mode", ["Train", "training"], "train or test"),
+        ("weighted", ["2", "yes"], "0 or 1"),
+        ("data", ["byte", "Bytes"], "bytes or levels or trains"),
+    ],
+)
+def test_settings_that_are_wrong(copy, name, values, allowed):
+    for value in values:
+        change_setting(copy, name, value)
+        done = run(copy)
+        assert done.returncode == 3, value
+        assert done.stderr.startswith(f"glmbrian: job/settings.txt: {name} must be {allowed}")
+        assert done.stderr.endswith(f"got '{value}'\n")
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        (lambda text: text.replace("n_epochs 2\n", ""), "lacks the setting n_epochs"),
+        (lambda text: text + "n_epochs 3\n", "n_epochs is there twice"),
+        (lambda text: text + "epochs 3\n", "epochs is no setting"),
+        (lambda text: text.replace("n_epochs 2", "n_epochs 2 3"), "a line must be a name and a value"),
+        (lambda text: text.replace("n_epochs 2", "n_epochs"), "a line must be a name and a value"),
+        (lambda text: text.replace("rate", "first-to-spike"), "decoding must be rate, for which"),
+        (lambda text: "", "lacks the setting mode"),
+        (lambda text: text.replace("n_items 40", "n_items 39"), "has the wrong size"),
+        (lambda text: text.replace("weighted 0", "weighted 1"), "cannot read job/sample_weights.bin"),
+    ],
+)
+def test_settings_as_a_whole(copy, change, said):
+    path = copy / "job" / "settings.txt"
+    path.write_text(change(path.read_text()))
+    done = run(copy)
+    assert done.returncode == 3 and said in done.stderr
+
+
+@pytest.mark.parametrize(
+    "name, values, said",
+    [
+        ("labels.bin", np.full(40, 2, np.int32), "labels.bin must hold integers from 0 to 1, got 2"),
+        ("labels.bin", np.full(40, -1, np.int32), "labels.bin must hold integers from 0 to 1, got -1"),
+        ("labels.bin", np.zeros(39, np.int32), "labels.bin has the wrong size"),
+        ("data.bin", np.zeros(100, np.uint8), "data.bin has the wrong size"),
+        ("data.bin", np.zeros(0, np.uint8), "n_items must be an integer from 1 to 0"),
+        ("learning_rates.bin", np.array([np.nan]), "learning_rates.bin must hold finite numbers of at least 0"),
+        ("learning_rates.bin", np.array([-1.0]), "learning_rates.bin must hold finite numbers of at least 0"),
+        ("parameters.bin", np.full(784 * 4 + 6, np.inf), "parameters.bin must hold finite numbers, got inf"),
+        ("parameters.bin", np.zeros(7), "parameters.bin has the wrong size"),
+    ],
+)
+def test_data_that_are_wrong(copy, name, values, said):
+    values.tofile(copy / "job" / name)
+    done = run(copy)
+    assert done.returncode == 3 and said in done.stderr
+
+
+def test_a_run_that_fails_or_is_killed_leaves_no_old_results(copy):
+    glm.GLMClassifier.load(copy)
+    change_setting(copy, "n_epochs", 10**9)
+    with pytest.raises(subprocess.TimeoutExpired):
+        run(copy, timeout=1)
+    with pytest.raises(FileNotFoundError, match="path: cannot read .* has not run yet, or not to its end"):
+        glm.GLMClassifier.load(copy)
+    change_setting(copy, "n_epochs", 2)
+    assert run(copy).returncode == 0
+    glm.GLMClassifier.load(copy)
+
+
+@pytest.mark.parametrize("name", ["trained.bin", "history.bin", "run.txt"])
+def test_every_changed_byte_of_the_results_is_noticed(copy, name):
+    path = copy / "job" / name
+    whole = path.read_bytes()
+    step = 1 if WHOLE or len(whole) < 50 else len(whole) // 25
+    for place in range(0, len(whole), step):
+        data = bytearray(whole)
+        data[place] ^= 1 << place % 8
+        path.write_bytes(data)
+        with pytest.raises(ValueError, match=f"{copy}.*`make run` again"):
+            glm.GLMClassifier.load(copy)
+    path.write_bytes(whole[:-1])
+    with pytest.raises(ValueError, match="`make run` again"):
+        glm.GLMClassifier.load(copy)
+    path.unlink()
+    with pytest.raises(FileNotFoundError, match="has not run yet"):
+        glm.GLMClassifier.load(copy)
+
+
+def test_parameters_that_are_not_finite(copy):
+    """As after a training that diverged."""
+    trained, told = copy / "job" / "trained.bin", copy / "job" / "run.txt"
+    data = np.fromfile(trained)
+    data[5] = np.nan
+    data.tofile(trained)
+    lines = dict(line.split() for line in told.read_text().splitlines())
+    lines["trained.bin_checksum"] = zlib.crc32(data.tobytes())
+    del lines["checksum"]
+    text = "".join(f"{name} {value}\n" for name, value in lines.items())
+    told.write_text(text + f"checksum {zlib.crc32(text.encode())}\n")
+    with pytest.raises(ValueError, match=r"weights \(what the program has learned\) must be finite"):
+        glm.GLMClassifier.load(copy)
+
+
+def test_a_test_in_place_of_a_training(copy):
+    change_setting(copy, "mode", "test")
+    assert run(copy).returncode == 0
+    with pytest.raises((ValueError, OSError), match="has not run yet|was not told to train"):
+        glm.GLMClassifier.load(copy)
