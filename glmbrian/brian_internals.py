@@ -249,9 +249,10 @@ def runtime_device():
     One thread at a time does.
     """
     users = get_device()
-    with _turns.device(users if isinstance(users, RuntimeDevice) else all_devices["runtime"]):
+    own = users if isinstance(users, RuntimeDevice) else all_devices["runtime"]
+    with _turns.device(own) as device:
         try:
-            yield
+            yield device
         except BaseException:
             # Brian does not say so itself, and would take the next Ctrl-C for a request to
             # stop this run.

@@ -5,16 +5,16 @@ of a process.  What generates C++ code changes them all, so it is called where n
 sees that.
 """
 
-import contextlib
 import io
 import logging
 import os
 import pickle
-import signal
-import subprocess
 import sys
 import tempfile
 import traceback
+from pathlib import Path
+
+from .processes import run_watched
 
 #: Run by the new interpreter.  Brian 2 imports these packages if they are there; code is
 #: generated without them, and half of the time to start is theirs.
@@ -33,6 +33,10 @@ answer()
 #: Brian reads this file in its working folder.  It would leave its log behind if it were
 #: killed, and look through all that its Cython target has compiled.
 _BRIAN_PREFERENCES = "logging.file_log = False\ncodegen.max_cache_dir_size = 0\n"
+
+
+#: Files in its working folder.
+_REQUEST, _ANSWER = "request", "answer"
 
 
 class _NoAnswer(Exception):
@@ -99,36 +103,19 @@ def _pickled(function, arguments):
 
 
 def _ask(request):
-    """Send the `request` to a new interpreter and return what it answers."""
+    """Start an interpreter that answers the `request`, and return its answer."""
     # A program that was frozen into one file would start itself anew.
     if not sys.executable or getattr(sys, "frozen", False):
         raise _NoAnswer
     with tempfile.TemporaryDirectory(prefix="glmbrian-generate-") as folder:
-        with open(os.path.join(folder, "brian_preferences"), "w") as preferences:
-            preferences.write(_BRIAN_PREFERENCES)
-        command = [sys.executable, "-W", "ignore", "-c", _START, *_import_path()]
+        folder = Path(folder)
+        (folder / "brian_preferences").write_text(_BRIAN_PREFERENCES)
+        (folder / _REQUEST).write_bytes(request)
+        run_watched([sys.executable, "-W", "ignore", "-c", _START, *_import_path()], cwd=folder)
         try:
-            process = subprocess.Popen(
-                command,
-                cwd=folder,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,  # so that it and its compilers are one group
-            )
-        except OSError as error:
+            return pickle.loads((folder / _ANSWER).read_bytes())
+        except Exception as error:
             raise _NoAnswer from error
-        try:
-            answer, _ = process.communicate(request)
-        except BaseException:
-            with contextlib.suppress(OSError):  # there is no group if all have just ended
-                os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-            raise
-    try:
-        return pickle.loads(answer)
-    except Exception as error:
-        raise _NoAnswer from error
 
 
 def _import_path():
@@ -137,13 +124,10 @@ def _import_path():
 
 
 def answer():
-    """Read a request from standard input, and write what came of it to standard output."""
-    # What the call prints goes elsewhere.
-    output = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
+    """Do what the request in this folder says, and write what came of it."""
     log = logging.getLogger("brian2")
     log.handlers = [messages := _Messages()]
-    preferences, called = pickle.load(sys.stdin.buffer)
+    preferences, called = pickle.loads(Path(_REQUEST).read_bytes())
     function, arguments = pickle.loads(called)
     value = error = where = None
     try:
@@ -153,8 +137,7 @@ def answer():
         value = function(*arguments)
     except Exception as raised:
         error, where = _parts(raised), traceback.format_exc()
-    output.write(pickle.dumps((value, error, where, messages.texts)))
-    output.close()
+    Path(_ANSWER).write_bytes(pickle.dumps((value, error, where, messages.texts)))
 
 
 class _Messages(logging.Handler):

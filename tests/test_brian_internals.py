@@ -1,19 +1,29 @@
 """What the package needs from inside Brian 2 is there in this version."""
 
+import os
+import pickle
+import signal
+import threading
+import time
+
 import numpy as np
 import pytest
 from brian2 import (
     Clock,
+    Function,
     Network,
     NetworkOperation,
     NeuronGroup,
+    NumpyCodeObject,
     Synapses,
+    defaultclock,
     get_device,
     ms,
     prefs,
     set_device,
 )
 from brian2.devices.cpp_standalone.device import CPPStandaloneDevice
+from brian2.devices.device import RuntimeDevice, all_devices, reset_device
 from brian2.utils.logger import catch_logs
 
 from glmbrian import brian_internals
@@ -62,22 +72,140 @@ def test_what_arrives_after_a_delay():
     np.testing.assert_array_equal(brian_internals.delay_steps(synapses.pre), [0, 2, 1])
 
 
-def test_private_device_leaves_the_users_alone():
+def test_a_private_device_leaves_the_users_alone():
     set_device("cpp_standalone", build_on_run=False)
-    users = get_device()
+    users, before = get_device(), dict(all_devices)
     with brian_internals.private_standalone_device() as device:
         assert get_device() is device
         assert isinstance(device, CPPStandaloneDevice) and device is not users
-    assert get_device() is users
+        defaultclock.dt = 1 * ms
+    assert get_device() is users and all_devices == before
+    assert defaultclock.dt == 0.1 * ms
     with pytest.raises(RuntimeError), brian_internals.private_standalone_device():
         raise RuntimeError
     assert get_device() is users
 
 
-def test_compiler_setting_follows_the_preferences():
-    before = brian_internals.compiler_setting()
+def test_the_runtime_device_is_active_while_a_network_is_described_for_another():
+    set_device("cpp_standalone", build_on_run=False)
+    users = get_device()
+    defaultclock.dt = 0.2 * ms
+    described = list(users.main_queue)
+    with brian_internals.runtime_device():
+        group = NeuronGroup(1, "steps : integer", dt=1 * ms)
+        group.run_regularly("steps += 1", dt=1 * ms)
+        Network(group).run(3 * ms)
+        assert list(group.steps) == [3]
+    assert get_device() is users and users.main_queue == described
+    assert defaultclock.dt == 0.2 * ms
+    reset_device()
+    assert isinstance(get_device(), RuntimeDevice)
+
+
+def test_a_device_that_another_thread_chooses_meanwhile_stays():
+    with brian_internals.private_standalone_device():
+        set_device("runtime")
+    assert isinstance(get_device(), RuntimeDevice)
+
+
+def test_an_error_in_a_run_is_its_end():
+    def fail():
+        raise ValueError
+
+    with pytest.raises(ValueError), brian_internals.runtime_device():
+        Network(NetworkOperation(fail)).run(1 * ms)
+    # Otherwise Brian takes the next Ctrl-C for a request to stop this run.
+    assert not Network._globally_running
+
+
+def test_a_forked_process_need_not_wait_for_other_threads():
+    """One that simulates while another forks does not exist in the new process."""
+    users = get_device()
+    inside, over = threading.Event(), threading.Event()
+
+    def simulate():
+        with brian_internals.private_standalone_device():
+            inside.set()
+            over.wait()
+
+    thread = threading.Thread(target=simulate)
+    thread.start()
+    inside.wait()
+    child = os.fork()
+    if child == 0:
+        with brian_internals.runtime_device() as device:
+            os._exit(0 if device is users else 1)
+    deadline = time.monotonic() + 20
+    while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    over.set()
+    thread.join()
+    if ended == (0, 0):
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert ended == (child, 0)
+    assert get_device() is users
+
+
+def test_a_group_runs_on_numpy_whatever_the_preference():
+    prefs.codegen.target = "cython"
+    group = NeuronGroup(1, "dv/dt = -v / ms : 1", threshold="v > 1", reset="v = 0", method="euler")
+    brian_internals.use_numpy(group)
+    Network(group).run(0.1 * ms)
+    for part in group.contained_objects:
+        assert all(isinstance(code, NumpyCodeObject) for code in part.code_objects)
+        assert part.code_objects
+
+
+def test_preferences_for_cpp_code_are_found_and_set():
     prefs.codegen.cpp.extra_compile_args_gcc = ["-O1"]
-    assert brian_internals.compiler_setting() != before
+    prefs.core.default_float_dtype = np.float32
+    chosen = brian_internals.cpp_preferences()
+    assert chosen["codegen.cpp.extra_compile_args_gcc"] == ["-O1"]
+    assert "devices.cpp_standalone.openmp_threads" in chosen
+    brian_internals.set_cpp_preferences({**chosen, "codegen.cpp.extra_link_args": ["-lm"]})
+    assert prefs.codegen.cpp.extra_compile_args_gcc == ["-O1"]
+    assert prefs.codegen.cpp.extra_link_args == ["-lm"]
+    # What is not about C++ is as Brian sets it.
+    assert prefs.core.default_float_dtype == np.float64
+
+
+def test_preferences_of_brian2genn_are_found_before_it_is_imported():
+    prefs.prefs_unvalidated["devices.genn.path"] = "/genn"
+    try:
+        assert brian_internals.cpp_preferences()["devices.genn.path"] == "/genn"
+        assert brian_internals.genn_preference("path") == "/genn"
+    finally:
+        del prefs.prefs_unvalidated["devices.genn.path"]
+
+
+def test_a_function_without_its_python_code_is_sent_anywhere():
+    inner, outer = (
+        Function(lambda x: x, arg_units=[1], return_unit=1, arg_types=["float"], return_type="float")
+        for _ in range(2)
+    )
+    for function, used in ((inner, {}), (outer, {"inner": inner})):
+        function.implementations.add_implementation("cpp", "code", dependencies=used, name="c")
+        function.implementations.add_implementation("numpy", lambda x: x)
+    with pytest.raises((AttributeError, pickle.PicklingError)):
+        pickle.dumps(outer)
+    plain = pickle.loads(pickle.dumps(brian_internals.without_python(outer)))
+    assert list(plain.implementations) == ["cpp"] and set(outer.implementations) == {"cpp", "numpy"}
+    made = plain.implementations["cpp"]
+    assert made.get_code(None) == "code"
+    assert list(made.dependencies["inner"].implementations) == ["cpp"]
+    assert brian_internals.without_python(1.5) == 1.5
+
+
+def test_the_signature_of_a_function_holds_its_types():
+    signatures = {
+        brian_internals.signature(
+            Function(None, arg_units=[1], return_unit=1, arg_types=[kind], return_type=result)
+        )
+        for kind in ("integer", "float")
+        for result in ("integer", "float")
+    }
+    assert len(signatures) == 4
 
 
 @pytest.mark.compiled

@@ -436,7 +436,7 @@ def probit_with(text):
 
 
 def test_a_key_depends_on_the_functions_of_the_activation():
-    program = Program(None, None, sources=(), setting=lambda network: None)
+    program = Program(None, None, setting=lambda network: None)
 
     def key(activation):
         basis = glm.RaisedCosineBasis(2, 3)
