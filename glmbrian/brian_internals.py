@@ -301,8 +301,8 @@ def _in_double_precision(runner_class):
     return Runner
 
 
-class UnknownVariable(KeyError, ValueError):
-    """That a group has no such state variable."""
+class UnknownName(KeyError, ValueError):
+    """That a name stands for nothing: a KeyError, as Brian raises, that says more."""
 
     def __str__(self):
         return self.args[0]
@@ -315,7 +315,7 @@ class _ExplainedVariables(Variables):
         except KeyError:
             if item not in self.explanations:
                 raise
-            raise UnknownVariable(f"there is no variable {item!r}: {self.explanations[item]}") from None
+            raise UnknownName(f"there is no variable {item!r}: {self.explanations[item]}") from None
 
 
 def explain_unknown_variables(group, explanations):

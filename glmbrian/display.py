@@ -1,6 +1,11 @@
-"""How objects show themselves in a notebook."""
+"""How objects show themselves at a prompt and in a notebook."""
 
 import html
+
+
+def described(title, rows):
+    """Return a title and names and values in one line, as the ``repr`` of an object."""
+    return f"<{title}: {', '.join(f'{name} {value}' for name, value in rows.items())}>"
 
 
 def html_table(title, rows):

@@ -11,6 +11,7 @@ from brian2.utils.stringtools import get_identifiers, word_substitute
 from .activations import get_activation
 from .bases import Basis, as_basis
 from .brian_internals import (
+    UnknownName,
     add_index_alias,
     explain_unknown_variables,
     generate_in_double_precision,
@@ -18,7 +19,7 @@ from .brian_internals import (
     shared_flag,
     step_and_index,
 )
-from .display import attribute_names, html_table
+from .display import attribute_names, described, html_table
 from .filters import (
     LONGEST_SHIFT_REGISTER,
     STEP_COUNT,
@@ -356,7 +357,7 @@ class GLMNeurons(NeuronGroup):
         try:
             self.resolve_all(self._drive_names, run_namespace)
         except KeyError as error:
-            raise ValueError(
+            raise UnknownName(
                 f"drive uses a name that is neither in GLMNeurons(..., namespace={{name: value}}) nor "
                 f"around the run: {error.args[0]}"
             ) from None
@@ -367,18 +368,18 @@ class GLMNeurons(NeuronGroup):
 
     # Brian would show an equation that only stands for the filter.
     def __repr__(self):
-        described = ", ".join(f"{key} {value}" for key, value in self._description().items())
-        return f"<{type(self).__name__} {self.name!r}: {described}>"
+        return described(self._title(), self._description())
 
     def _repr_html_(self):
-        return html_table(f"{type(self).__name__} {self.name!r}", self._description())
+        return html_table(self._title(), self._description())
+
+    def _title(self):
+        return f"{type(self).__name__} {self.name!r} with {len(self)} neurons"
 
     def _description(self):
-        kernels = ", ".join(f"{name!r} {basis!r}" for name, basis in self.kernels.items())
         return {
-            "neurons": len(self),
             "activation": self.activation.name,
-            "kernels": kernels,
+            "kernels": ", ".join(f"{name!r} {basis!r}" for name, basis in self.kernels.items()),
             "feedback": self.feedback,
         }
 

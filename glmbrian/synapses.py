@@ -15,7 +15,7 @@ from .brian_internals import (
     time_steps_may_differ,
 )
 from .connectivity import check_distinct, evaluate_weights, find_pairs
-from .display import attribute_names, html_table
+from .display import attribute_names, described, html_table
 from .neurons import GLMNeurons, channel_names
 from .validation import check_brian_arguments, check_size, choice, finite_array
 from .write_through import WriteThrough
@@ -206,7 +206,7 @@ class GLMSynapses(Synapses):
             check_distinct(all_pre, all_post)
         if not pre.size:
             return
-        before = self._values() if self._pre.size else np.zeros((0, len(self._weights)))
+        before = self._values()
         for holder in self._holders():
             Synapses.connect(holder, i=pre, j=post)
             holder.active = True
@@ -254,6 +254,8 @@ class GLMSynapses(Synapses):
 
     def _values(self):
         """Return the weights of each synapse, shape (n_synapses, n_basis)."""
+        if not self._pre.size:
+            return np.zeros((0, len(self._weights)))
         try:
             return np.stack([variable.get_value() for variable in self._variables()], axis=1)
         except NotImplementedError:
@@ -307,17 +309,18 @@ class GLMSynapses(Synapses):
         return attribute_names(self, super().__dir__())
 
     def __repr__(self):
-        described = ", ".join(f"{key} {value}" for key, value in self._description().items())
-        return f"<{type(self).__name__} {self.name!r}: {described}>"
+        return described(self._title(), self._description())
 
     def _repr_html_(self):
-        return html_table(f"{type(self).__name__} {self.name!r}", self._description())
+        return html_table(self._title(), self._description())
+
+    def _title(self):
+        return f"{type(self).__name__} {self.name!r} with {self._pre.size} synapses"
 
     def _description(self):
         return {
-            "synapses": self._pre.size,
-            "source": f"{self.source.name!r} ({len(self.source)})",
-            "target": f"{self.target.name!r} ({len(self.target)})",
+            "source": f"{self.source.name!r} of {len(self.source)}",
+            "target": f"{self.target.name!r} of {len(self.target)}",
             "kernel": f"{self.kernel!r} {self.basis!r}",
         }
 

@@ -68,6 +68,11 @@ def pytest_configure(config):
     prefs.codegen.runtime.cython.cache_dir = cython_folder()
     # Cython compiles every operation by itself: the tests that are about it ask for it.
     prefs.codegen.target = "numpy"
+    # The whole suite with the other preference that Brian's users have.
+    if os.environ.get("GLMBRIAN_TEST_PRECISION") == "single":
+        import numpy
+
+        prefs.core.default_float_dtype = numpy.float32
     if "PYTEST_XDIST_WORKER" in os.environ:
         # The workers keep all cores busy: several compilers at once are slower.
         prefs.devices.cpp_standalone.extra_make_args_unix = ["-j1"]

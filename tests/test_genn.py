@@ -237,6 +237,18 @@ class TestRun:
         for first, second in zip(on_numpy, network_by_hand()):
             np.testing.assert_allclose(first, second, rtol=0, atol=1e-9)
 
+    def test_a_network_by_hand_in_single_precision(self, tmp_path):
+        on_numpy = network_by_hand()
+        import brian2genn  # noqa: F401  (which registers preferences)
+
+        prefs.devices.genn.connectivity = "SPARSE"
+        prefs.devices.genn.path = genn_environment.find_genn()
+        set_device("genn", use_GPU=False, directory=str(tmp_path), with_output=False)
+        prefs.core.default_float_dtype = np.float32
+        # Brian2GeNN then lets GeNN add up what arrives in single precision.
+        for first, second in zip(on_numpy, network_by_hand()):
+            np.testing.assert_allclose(first, second, rtol=0, atol=1e-5)
+
 
 def network_by_hand():
     """Return input spikes, output spikes and potentials of a recurrent network."""

@@ -1,5 +1,12 @@
 """The model in simulation equals the equation of the paper, for every source."""
 
+import gc
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
 import numpy as np
 import pytest
 from brian2 import (
@@ -16,9 +23,11 @@ from brian2 import (
     prefs,
     set_device,
 )
+from brian2.utils.logger import catch_logs
 from conftest import levels_above_draws, quick_compilation
 
 import glmbrian as glm
+from glmbrian.brian_internals import CPP_PROGRAM_CAN_STOP
 from glmbrian.encoding import levels, rate_encode
 from glmbrian.filters import LONGEST_SHIFT_REGISTER
 from glmbrian.learning import membrane_potential
@@ -27,9 +36,12 @@ from glmbrian.randomness import derive_keys
 N_STEPS = 60
 # Brian's Cython target takes minutes to compile all this: it has smaller tests, in
 # test_existing_models.py, test_examples.py and test_simulation.py.
+# Native code is the same whatever precision is preferred (test_precision.py); it is compiled
+# with the preference that has something to get wrong.
 TARGETS = [
-    "numpy",
-    pytest.param("cpp_standalone", marks=pytest.mark.compiled),
+    ("numpy", np.float64),
+    ("numpy", np.float32),
+    pytest.param(("cpp_standalone", np.float32), marks=pytest.mark.compiled),
 ]
 LONG = LONGEST_SHIFT_REGISTER + 20
 
@@ -81,8 +93,10 @@ def observed(request):
     Two groups of neurons have a kernel for each source: one with short windows and
     feedback, one with a long window and without.
     """
-    previous = prefs.codegen.target
-    choose(request.param)
+    target, precision = request.param
+    previous, previous_precision = prefs.codegen.target, prefs.core.default_float_dtype
+    choose(target)
+    prefs.core.default_float_dtype = precision
     random = np.random.default_rng(1)
     sources = make_sources(random)
     spikes = {name: SpikeMonitor(source) for name, source in sources.items()}
@@ -110,10 +124,10 @@ def observed(request):
         cases[case] = (kernels, weights, bias, feedback, v, synapses, outputs, potential)
     with quick_compilation():
         network.run(N_STEPS * ms, namespace={})
-        if request.param == "cpp_standalone":
+        if target == "cpp_standalone":
             device.build(directory=None, with_output=False)
     trains = {name: spike_trains(monitor) for name, monitor in spikes.items()}
-    result = {"inputs": trains}
+    result = {"inputs": trains, "precision": precision}
     for case, (kernels, weights, bias, feedback, v, synapses, outputs, potential) in cases.items():
         y = spike_trains(outputs)
         with_feedback = (y, feedback.matrix, v) if feedback else ()
@@ -132,8 +146,33 @@ def observed(request):
             outputs=y,
             weights=[(synapse.w, w) for synapse, w in zip(synapses, weights)],
         )
-    prefs.codegen.target = previous
+    if target == "cpp_standalone" and CPP_PROGRAM_CAN_STOP:  # so are its arguments of Brian 2.6
+        result["other arguments"] = run_with_other_arguments(*cases["feedback"][5:7])
+    prefs.codegen.target, prefs.core.default_float_dtype = previous, previous_precision
     return result
+
+
+def run_with_other_arguments(synapses, outputs):
+    """Run a program with other parameters, and return what they were and are."""
+    neurons = outputs.source
+    w, feedback = np.full(synapses[0].w.shape, 0.5), np.full((3, 2), -0.25)
+    w[0, 1] = [1.0, 2.0]
+    device.run(
+        with_output=False,
+        run_args={**synapses[0].run_args(w), **neurons.run_args([1.0, 2.0, 3.0], feedback)},
+    )
+    written = w, feedback, [1.0, 2.0, 3.0]
+    read = synapses[0].w, neurons.feedback_weights, neurons.bias[:]
+    # A project may be moved, and is run by itself.
+    with tempfile.TemporaryDirectory() as folder:
+        moved = os.path.join(folder, "moved")
+        shutil.copytree(device.project_dir, moved)
+        subprocess.run(
+            ["./main", "--results_dir", "r2/", f"{neurons.name}.bias=-50"],
+            cwd=moved, check=True, capture_output=True,
+        )  # fmt: skip
+        potential = np.fromfile(next(Path(moved, "r2").glob(f"_array_{neurons.name}_u_*")))
+    return written, read, potential
 
 
 @pytest.mark.parametrize("case", ["feedback", "long"])
@@ -151,11 +190,22 @@ def test_weights_read_back(observed, case):
         np.testing.assert_array_equal(read, written)
 
 
+def test_a_program_runs_with_other_parameters(observed):
+    if "other arguments" not in observed:
+        pytest.skip("for programs, with Brian 2.6 or newer")
+    written, read, potential = observed["other arguments"]
+    for one, other in zip(written, read):
+        np.testing.assert_array_equal(one, other)
+    assert potential.shape == (3,) and (potential < -30).all()
+
+
 SPIKES_ON_FIRST_TARGET = {}
 
 
 def test_inputs_are_the_same_on_every_target(observed):
     for source, train in observed["inputs"].items():
+        if source == "integrate and fire" and observed["precision"] == np.float32:
+            continue  # the user's own, which are computed as preferred
         if source != "poisson":  # drawn by Brian
             first = SPIKES_ON_FIRST_TARGET.setdefault(source, train)
             np.testing.assert_array_equal(train, first, err_msg=source)
@@ -325,15 +375,6 @@ def test_subgroups_at_both_ends(window):
     np.testing.assert_array_equal(neurons.u[:], [0, 0, 4, 6])
 
 
-def test_weights_can_be_read_before_a_standalone_run():
-    set_device("cpp_standalone", directory=None, build_on_run=False)
-    neurons = glm.GLMNeurons(2, BASIS)
-    synapses = glm.GLMSynapses(neurons, neurons, connect="i != j")
-    assert not synapses.w.any()
-    synapses.w = 3.0
-    np.testing.assert_array_equal(synapses.w[:, :, 0], [[0, 3], [3, 0]])
-
-
 BASIS = glm.IndicatorBasis(2)
 
 
@@ -349,11 +390,65 @@ BASIS = glm.IndicatorBasis(2)
         (lambda: glm.GLMNeurons(1, BASIS, feedback=3), TypeError, "feedback must be a basis"),
         (lambda: glm.GLMNeurons(1, BASIS, activation="relu"), ValueError, "activation must be one"),
         (lambda: glm.GLMNeurons(1, BASIS, random_state=-1), ValueError, "random_state must be"),
+        (lambda: glm.GLMNeurons(2**31, BASIS), ValueError, "^n: .*at most 268435456"),
+        (lambda: glm.GLMNeurons(10**6, glm.IndicatorBasis(500)), ValueError, "^n: .*2 GiB"),
+        (lambda: glm.GLMNeurons(1, BASIS, dt=0.001), TypeError, "^dt must be one time"),
+        (lambda: glm.GLMNeurons(1, BASIS, clock="x"), TypeError, "^clock must be"),
+        (lambda: glm.GLMNeurons(1, BASIS, order="a"), TypeError, "^order must be"),
+        (lambda: glm.GLMNeurons(1, BASIS, name=3), TypeError, "^name must be"),
+        (lambda: glm.GLMNeurons(1, BASIS, namespace=[1]), TypeError, "^namespace must be"),
+        (lambda: glm.GLMNeurons(1, BASIS, drive=3), TypeError, "^drive must be"),
     ],
 )
 def test_bad_neurons(make, error, message):
-    with pytest.raises(error, match=message):
-        make()
+    # Brian warns of each object that was made, and given up.
+    with catch_logs() as warnings:
+        with pytest.raises(error, match=message):
+            make()
+        gc.collect()
+    assert not [text for _, _, text in warnings if "never included" in text]
+
+
+def test_a_name_that_drive_uses_is_missing():
+    network = Network(glm.GLMNeurons(1, BASIS, drive="gain * i"))
+    with pytest.raises(Exception) as caught:
+        network.run(0.1 * ms, namespace={"other": 1})
+    message = str(caught.value.__cause__)
+    assert message.startswith("drive uses a name") and "namespace=" in message and '"gain"' in message
+    network.run(0.1 * ms, namespace={"gain": 1})
+
+
+def test_unknown_variables_say_what_to_record():
+    neurons = glm.GLMNeurons(2, {"coupling": BASIS}, feedback=BASIS)
+    for name, instead in (
+        ("coupling", "coupling_0, coupling_1"),
+        ("feedback_weights", "feedback_weight_0, feedback_weight_1"),
+    ):
+        with pytest.raises(ValueError, match=f"no variable '{name}': .*{instead}"):
+            StateMonitor(neurons, name, record=True)
+    with pytest.raises(ValueError, match="have no feedback kernel"):
+        StateMonitor(glm.GLMNeurons(2, BASIS), "feedback_weights", record=True)
+
+
+def test_names_are_listed_and_neurons_describe_themselves():
+    neurons = glm.GLMNeurons(2, {"coupling": BASIS}, feedback=BASIS, name="output")
+    assert {"bias", "firing_probability", "u", "clamp", "feedback_weights", "clear"} <= set(dir(neurons))
+    for text in (repr(neurons), neurons._repr_html_()):
+        for part in ("GLMNeurons", "output", "2 neurons", "sigmoid", "coupling", "n_basis=2"):
+            assert part in text
+
+
+def test_neurons_of_a_kind_leave_nothing_behind():
+    choose("numpy")
+    sizes = []
+    for repetition in range(6):
+        for window in (3, LONG):
+            neurons = glm.GLMNeurons(2, glm.IndicatorBasis(window), name="some", random_state=1)
+            Network(neurons).run(1 * ms)
+            del neurons
+        gc.collect()
+        sizes.append(len(gc.get_objects()))
+    assert sizes[-1] - sizes[2] < 30, sizes
 
 
 @pytest.mark.parametrize(
@@ -362,7 +457,7 @@ def test_bad_neurons(make, error, message):
         (dict(kernel="coupling"), ValueError, "kernel must be one of 'stimulus'"),
         (dict(connect="i ** j >"), ValueError, "connect must be a condition"),
         (dict(connect="i <> j"), ValueError, "connect must be a condition"),
-        (dict(connect="rand() < 0.5"), ValueError, "connect must be a condition"),
+        (dict(connect="randn() < 0.5"), ValueError, "connect must be a condition"),
         (dict(connect=([0, 3], [0, 0])), ValueError, "connect: i must be from 0 to 2"),
         (dict(connect=([0, 0], [1, 1])), ValueError, "given twice"),
         (dict(connect=([0.5], [1])), TypeError, "integer arrays"),
@@ -393,5 +488,3 @@ def test_bad_weights():
         with_feedback.feedback_weights = np.zeros((2, 3))
     with pytest.raises(TypeError, match="source must be a group that spikes"):
         glm.GLMSynapses(NeuronGroup(1, "v : 1"), neurons)
-    with pytest.raises(NotImplementedError, match="connected when they are created"):
-        synapses.connect()
