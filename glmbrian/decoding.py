@@ -42,7 +42,7 @@ def is_silent(outcome):
     return outcome.counts.sum(axis=1) == 0
 
 
-def decide(outcome, decoding, on_tie, on_silence, key):
+def decide(outcome, decoding, on_tie, on_silence, key, first_presentation=0):
     """Return the index of the output that each presentation decides for.
 
     Parameters
@@ -59,6 +59,8 @@ def decide(outcome, decoding, on_tie, on_silence, key):
         presentation, any, or none (`REJECTED`).
     key : int
         Key of the random choices.
+    first_presentation : int
+        Number of the first presentation, which the random choices depend on.
 
     Returns
     -------
@@ -66,7 +68,8 @@ def decide(outcome, decoding, on_tie, on_silence, key):
     """
     counts = outcome.counts
     n, n_outputs = counts.shape
-    random = hashes(key, np.arange(n)[:, np.newaxis], 0, np.arange(n_outputs)) >> np.uint64(11)
+    presentations = first_presentation + np.arange(n)[:, np.newaxis]
+    random = hashes(key, presentations, 0, np.arange(n_outputs)) >> np.uint64(11)
     random = random.astype(float)
     potential = outcome.potential_sum if decoding == "rate" else outcome.potential_last
     preference = potential if on_tie == "potential" else random

@@ -11,9 +11,12 @@ from brian2 import NeuronGroup, TimedArray
 
 from .brian_internals import add_index_alias, shared_flag, step_and_index
 from .randomness import DRAW_LEVELS, bernoulli, derive_keys, glm_bernoulli, glm_step, split_key
-from .validation import integer
+from .validation import integer, plain_array, warn
 
 _INPUT_DRAWS = 0
+
+#: Integers up to this seem to be no bytes; of low rates, some are larger.
+_SMALL = 16
 
 #: The level of each 8-bit intensity: probability intensity / 510.
 LEVEL_OF_BYTE = np.rint(np.arange(256) * (DRAW_LEVELS / 510)).astype(np.uint16)
@@ -21,9 +24,12 @@ LEVEL_OF_BYTE = np.rint(np.arange(256) * (DRAW_LEVELS / 510)).astype(np.uint16)
 _ROUNDING = 2 * np.finfo(np.float32).eps
 
 
-def check_intensities(intensities, name):
-    """Return `intensities` as uint8 (0..255) or as float64 (0..1) after checks."""
-    array = np.asarray(intensities)
+def check_intensities(intensities, name, remedy=""):
+    """Return `intensities` as uint8 (0..255) or as float64 (0..1) after checks.
+
+    `remedy` is what else can be done about values that are out of range.
+    """
+    array = plain_array(intensities, name)
     allowed = "integers from 0 to 255 (uint8) or real numbers from 0 to 1"
     if array.dtype == np.uint8:
         return array
@@ -32,7 +38,8 @@ def check_intensities(intensities, name):
     elif array.dtype.kind in "fb":
         top, kind = 1, np.float64
     else:
-        raise TypeError(f"{name} must hold {allowed}, got dtype {array.dtype}")
+        hint = f"; try {name}.astype(float)" if array.dtype.kind == "O" else ""
+        raise TypeError(f"{name} must hold {allowed}, got dtype {array.dtype}{hint}")
     if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
         raise ValueError(f"{name} must hold {allowed}, but holds NaN or infinity")
     # Scaling to [0, 1], as MinMaxScaler does, may end a rounding error beyond.
@@ -40,9 +47,21 @@ def check_intensities(intensities, name):
     if array.size and (array.min() < -beyond or array.max() > top + beyond):
         raise ValueError(
             f"{name} must hold {allowed}, got dtype {array.dtype} with values from "
-            f"{array.min()} to {array.max()}"
+            f"{array.min()} to {array.max()}; scale them to one of these{remedy}"
         )
     return array.astype(kind).clip(0, top)
+
+
+def warn_of_small_integers(intensities, name, largest, remedy=""):
+    """Warn if checked `intensities` are integers up to `largest` only, which seem to be no bytes."""
+    found = intensities.max(initial=0)
+    if intensities.dtype == np.uint8 and 0 < found <= largest:
+        warn(
+            f"{name} holds integers up to {found} only. They count as bytes, of which 255 is the full "
+            f"intensity, so an input of {found} spikes with probability {found / 510:.2g} in a step. If "
+            f"they are no bytes, write {name}.astype(float) for 0 and 1, or divide them by the largest "
+            f"value that they can have ({name} / 16){remedy}"
+        )
 
 
 def as_bytes(intensities):
@@ -154,6 +173,7 @@ class RateEncoder(NeuronGroup):
                 f"none of them 0, got {images.shape}"
             )
         images = np.atleast_2d(images)
+        warn_of_small_integers(images, "intensities", _SMALL)
         if n_steps is not None:
             n_steps = integer(n_steps, "n_steps")
         elif len(images) > 1:
@@ -216,4 +236,5 @@ class RateEncoder(NeuronGroup):
         image = check_intensities(image, "intensity")
         if image.shape != (len(self),):
             raise ValueError(f"intensity must have the shape ({len(self)},), got {image.shape}")
+        warn_of_small_integers(image, "intensity", _SMALL)
         self.level = levels(image)

@@ -9,7 +9,6 @@ from joblib import cpu_count
 from .bases import Basis
 from .devices import CONCURRENT, get_device
 from .estimator import GLMClassifier
-from .labels import check_weights
 from .model import Parameters
 from .progress import Progress
 from .validation import integer
@@ -74,14 +73,17 @@ def fit_ensemble(classifiers, X, y, sample_weight=None, n_jobs=None):
 
 def _fit(classifiers, X, y, sample_weight, n_jobs):
     first, n_replicas = classifiers[0], len(classifiers)
-    network, training, inputs, labels, classes, _ = first._prepare(X, y)
-    starts = []
     for classifier in classifiers:
         classifier._check_parameters()
+    network, training, inputs, labels, classes, _ = first._prepare(
+        X, y, sample_weight, n_replicas=n_replicas
+    )
+    starts = []
+    for classifier in classifiers:
         classifier._keys = list(first._keys)
         starts.append(classifier._start(network))
-    sample_weight = check_weights(sample_weight, (n_replicas, len(inputs)))
     rates = np.array([classifier.learning_rate for classifier in classifiers], dtype=float)
+    training = replace(training, learning_rates=rates)
     n_presentations = training.n_epochs * len(inputs)
     with Progress("training", n_presentations, first.verbose) as progress:
         parameters, history, timing = get_device(first.device).train(
@@ -95,13 +97,14 @@ def _fit(classifiers, X, y, sample_weight, n_jobs):
             ),
             inputs,
             labels,
-            replace(training, learning_rates=rates, sample_weights=sample_weight),
+            training,
             progress,
         )
+    parameters.check_finite(history, training)
     for replica, classifier in enumerate(classifiers):
         own = parameters.of(slice(replica, replica + 1), network)
         classifier._set_learned(own.copy(), network, classes, n_presentations)
-        classifier.scaler_ = first.scaler_
+        classifier.scaler_, classifier.inputs_seen_ = first.scaler_, first.inputs_seen_
         if hasattr(first, "feature_names_in_"):
             classifier.feature_names_in_ = first.feature_names_in_
         classifier.history_ = history[:, replica]

@@ -1,5 +1,6 @@
 """The classifier: a two-layer network of GLM neurons with scikit-learn's interface."""
 
+import html
 import json
 import numbers
 from contextlib import contextmanager
@@ -17,14 +18,35 @@ from .activations import get_activation, name_to_save
 from .bases import CustomBasis, RaisedCosineBasis, as_basis
 from .decoding import ON_SILENCE, ON_TIE, REJECTED, Decisions, decide, is_silent, measures
 from .devices import DEVICES, get_device
-from .encoding import check_intensities
-from .labels import as_labels, check_classes, check_known, check_labels, check_weights, indices
+from .encoding import check_intensities, warn_of_small_integers
+from .input_range import SMALL_INTEGERS, InputRange, warn_of_clipping
+from .labels import (
+    as_labels,
+    check_class_weight,
+    check_classes,
+    check_known,
+    check_labels,
+    check_weights,
+    class_weight_from_file,
+    class_weight_to_save,
+    indices,
+    weighted_by_class,
+)
 from .model import Inputs, Network, Outcome, Parameters, Testing, Training
 from .progress import Progress
-from .randomness import derive_keys
+from .randomness import check_random_state, derive_keys
 from .saved_model import SavedModel
 from .storage import as_path, new_folder, reading, save_npz
-from .validation import binary_array, choice, finite_array, flag, integer, real
+from .validation import (
+    binary_array,
+    choice,
+    finite_array,
+    flag,
+    integer,
+    plain_array,
+    real,
+    warn,
+)
 
 DECODINGS = ("first-to-spike", "rate")
 
@@ -45,11 +67,22 @@ PAPER_SETTINGS = {
 _PURPOSES = range(10, 16)
 _TRAIN_INPUTS, _ORDER, _START, _TEST_INPUTS, _TEST_OUTPUTS, _CHOICES = _PURPOSES
 
-#: As many as programs count.
-_MOST_STEPS = 2**31 - 1
+#: Brian's integers, which number the presentations of a test, and C++'s sizes end here.
+_MOST = 2**31 - 1
+
+#: Where parameters may start: far beyond any use, and far from overflow.
+_MOST_EXTREME_START = 1e100
+
+#: Images have at least so many rows and columns.
+_SMALLEST_IMAGE = 8
 
 #: The classifier before training, in an exported folder.
 _EXPORTED = "classifier.npz"
+
+
+def _count(value, name):
+    """Return `value` as an ``int`` that C++ can hold."""
+    return integer(integer(value, name), name, 1, _MOST)
 
 
 class GLMClassifier(ClassifierMixin, BaseEstimator):
@@ -108,6 +141,10 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         Take features of any range, and scale each from the range that it has in
         training to intensities from 0 to 1; what lies beyond is clipped.  By default
         `X` must hold intensities already.  Spike trains are never scaled.
+    class_weight : None, "balanced" or dict, optional
+        Weights of classes in training, by which those of presentations are multiplied:
+        a mapping of labels to weights, 1 for those that it leaves out; or "balanced",
+        ``n / (n_classes * n_of_the_class)``, where `sample_weight` counts.
 
     Attributes
     ----------
@@ -123,6 +160,9 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         Presentations learned from so far, where `partial_fit` goes on numbering.
     scaler_ : sklearn.preprocessing.MinMaxScaler or None
         What `scale_inputs` scales with.
+    inputs_seen_ : glmbrian.input_range.InputRange or None
+        The kind of inputs in training and the largest intensity, by which inputs on
+        another scale are noticed later; None for a model of version 0.1.
     timing_ : dict
         ``build_seconds``, ``run_seconds``, ``presentations`` and ``steps`` of the
         latest training or test run (`evaluate`, `score`), and for a compiled program
@@ -144,7 +184,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
     """
 
     # Until `_prepare` has seen inputs; `fit_ensemble` does not call it for each member.
-    scaler_ = None
+    scaler_ = inputs_seen_ = None
 
     def __init__(
         self,
@@ -168,6 +208,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         start_state=None,
         verbose=True,
         scale_inputs=False,
+        class_weight=None,
     ):
         self.decoding = decoding
         self.n_steps = n_steps
@@ -189,6 +230,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         self.start_state = start_state
         self.verbose = verbose
         self.scale_inputs = scale_inputs
+        self.class_weight = class_weight
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -198,6 +240,32 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         # 0.83: in a few steps two inputs have too few spikes to tell that much.
         tags.classifier_tags.poor_score = True
         return tags
+
+    def __repr__(self, N_CHAR_MAX=700):
+        text = super().__repr__(N_CHAR_MAX)
+        return f"{text} {self._fitted_to()}" if self._is_fitted() else text
+
+    # What notebooks show: scikit-learn's picture, and a line about what was learned.
+
+    @property
+    def _repr_html_(self):
+        without = super()._repr_html_  # none if scikit-learn is set to show text
+        return lambda: without() + self._html_line()
+
+    def _repr_mimebundle_(self, **options):
+        bundle = super()._repr_mimebundle_(**options)
+        if "text/html" in bundle:
+            bundle["text/html"] += self._html_line()
+        return bundle
+
+    def _html_line(self):
+        state = self._fitted_to() if self._is_fitted() else "not fitted"
+        return f"<p>{html.escape(state)}</p>"
+
+    def _fitted_to(self):
+        labels = self.classes_.tolist()
+        listed = ", ".join(map(repr, labels[:10])) + (", ..." if len(labels) > 10 else "")
+        return f"fitted to {self.n_features_in_} inputs and {len(labels)} classes ({listed})"
 
     # ------------------------------------------------------------------ learning
 
@@ -222,7 +290,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         TypeError, ValueError
-            If a parameter or an array is not valid; nothing has been compiled then.
+            If a parameter or an array is not valid; nothing has been compiled then.  Or if
+            training ends in parameters that are not finite.
         RuntimeError
             If there is no C++ compiler, or compiling or running fails.  Whatever the
             error, the classifier is as it was before.
@@ -288,12 +357,18 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         >>> classifier.n_presentations_, classifier.history_.shape
         (40, (2,))
         """
-        is_first = not hasattr(self, "weights_")
+        is_first = not self._is_fitted()
         if is_first and classes is None:
             raise ValueError(
                 "classes must be passed on the first call to partial_fit, all that will ever be seen"
             )
         with self._unchanged_on_error():
+            if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+                raise ValueError(
+                    "class_weight='balanced' needs all presentations, and partial_fit sees a part; "
+                    "use a mapping of labels to weights, such as those of "
+                    "sklearn.utils.class_weight.compute_class_weight"
+                )
             if is_first:
                 prepared = self._prepare(X, y, sample_weight, classes)
             else:
@@ -310,6 +385,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             parameters, history, timing = get_device(self.device).train(
                 network, start, inputs, labels, training, progress
             )
+        parameters.check_finite(history, training)
         n_presentations += training.first_presentation
         self._set_learned(parameters, network, classes, n_presentations)
         self.history_ = history[:, 0]
@@ -365,10 +441,11 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             get_device(self.device).export(network, start, inputs, labels, training, folder)
             untrained.save(folder / _EXPORTED)
 
-    def _prepare(self, X, y, sample_weight=None, classes=None):
+    def _prepare(self, X, y, sample_weight=None, classes=None, n_replicas=None):
         """Check everything, and return what a device needs to train anew.
 
-        By default `classes` are those in `y`.
+        By default `classes` are those in `y`.  With `n_replicas` there is a row of
+        `sample_weight` for each.
         """
         self._check_parameters()
         basis = self._make_basis()
@@ -379,14 +456,15 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             classes = check_classes(as_labels(classes, name="classes")[0], "classes")
             labels = indices(check_known(y, len(inputs), classes, "classes"), classes)
         self._check_reject(classes)
-        weights = check_weights(sample_weight, (len(inputs),))
+        weights = self._weights(sample_weight, labels, classes, n_replicas)
+        # No random state has been drawn from until here.
         self._keys = derive_keys(self.random_state, *_PURPOSES)
         network = self._network(n_inputs, len(classes), basis)
         return network, self._training(weights), inputs, labels, classes, self._start(network)
 
     def _prepare_more(self, X, y, sample_weight, classes):
         """Check everything, and return what a device needs to train on."""
-        network, inputs = self._checked_test(X)
+        network, inputs = self._checked_test(X, learns=True)
         known = self.classes_
         if classes is not None:
             classes, kind = as_labels(classes, name="classes")
@@ -396,9 +474,16 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
                     f"classes={classes.tolist()} is not the same as before, classes_={known.tolist()}"
                 )
         labels = indices(check_known(y, len(inputs), known, "classes_"), known)
-        weights = check_weights(sample_weight, (len(inputs),))
+        weights = self._weights(sample_weight, labels, known)
         training = replace(self._training(weights), first_presentation=self.n_presentations_)
         return network, training, inputs, labels, known, self._parameters()
+
+    def _weights(self, sample_weight, labels, classes, n_replicas=None):
+        """Return the weights of presentations, a row a replica, or None if all are 1."""
+        n = len(labels)
+        weights = check_weights(sample_weight, (n,) if n_replicas is None else (n_replicas, n))
+        weights = weighted_by_class(weights, self.class_weight, labels, classes)
+        return None if weights is None else np.broadcast_to(weights, (n_replicas or 1, n))
 
     def _training(self, weights):
         return Training(
@@ -409,32 +494,36 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             target_period=int(self.target_period),
             input_key=self._keys[0],
             order_key=self._keys[1],
-            sample_weights=None if weights is None else weights[np.newaxis],
+            sample_weights=weights,
         )
 
     def _check_parameters(self):
         choice(self.decoding, "decoding", DECODINGS)
-        integer(self.n_steps, "n_steps", 1, _MOST_STEPS)
-        integer(self.n_epochs, "n_epochs")
-        integer(self.batch_size, "batch_size")
-        integer(self.target_period, "target_period")
+        for name in ("n_steps", "n_epochs", "batch_size", "target_period"):
+            _count(getattr(self, name), name)
         if self.basis is not None:
             as_basis(self.basis, "basis")
         else:
-            integer(self.n_basis, "n_basis")
+            _count(self.n_basis, "n_basis")
             if self.window is not None:
-                integer(self.window, "window")
+                _count(self.window, "window")
         real(self.learning_rate, "learning_rate", 0, strict=True)
-        real(self.weight_scale, "weight_scale", 0)
-        if self.bias_init != "uniform":
-            real(self.bias_init, "bias_init (unless it is 'uniform')")
+        real(self.weight_scale, "weight_scale", 0, _MOST_EXTREME_START)
+        if not (isinstance(self.bias_init, str) and self.bias_init == "uniform"):
+            extreme = _MOST_EXTREME_START
+            real(self.bias_init, "bias_init (unless it is 'uniform')", -extreme, extreme)
         get_activation(self.activation)
         choice(self.device, "device", DEVICES)
-        if self.gpu not in (None, True, False):
-            raise ValueError(f"gpu must be None, True or False, got {self.gpu!r}")
+        if self.gpu is not None:
+            flag(self.gpu, "gpu", "None, True or False")
         choice(self.on_silence, "on_silence", ON_SILENCE)
         choice(self.on_tie, "on_tie", ON_TIE)
         flag(self.scale_inputs, "scale_inputs")
+        if not isinstance(self.verbose, (numbers.Integral, np.bool_)):
+            raise TypeError(f"verbose must be True or False, got {self.verbose!r}")
+        check_random_state(self.random_state)
+        check_random_state(self.start_state, "start_state")
+        check_class_weight(self.class_weight)
 
     def _check_reject(self, classes):
         if self.on_silence == "reject" and (
@@ -454,23 +543,27 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             return RaisedCosineBasis(self.n_basis, max(self.n_basis, self.n_steps))
         return RaisedCosineBasis(self.n_basis, self.window)
 
-    def _check_inputs(self, X, is_first=False):
+    def _check_inputs(self, X, is_first=False, learns=False):
         """Return `X` as `Inputs`, and the number of input neurons.
 
-        The first `X` says what later ones must be like.
+        The first `X` says what later ones must be like; among these are some that
+        training goes on with.
         """
         if issparse(X):
             raise TypeError("X must be a dense array, not a sparse one; use X.toarray()")
+        array = plain_array(X, "X", error=ValueError)
         # Names of columns only: scikit-learn takes axis 1 of spike trains for the inputs.
         validate_data(self, X, reset=is_first, skip_check_array=True, ensure_2d=False)
-        try:
-            X = np.asarray(X)
-        except ValueError as error:  # rows of several lengths
-            raise ValueError(f"X must be an array: {error}") from None
+        X, n_steps = array, int(self.n_steps)
+        flat = ""
+        if X.ndim > 2 and X.size:
+            shape = (len(X), X.size // len(X))
+            flat = f". If these are images, flatten them: X.reshape(len(X), -1), of the shape {shape}"
         if X.ndim not in (2, 3):
+            reshaped = flat or ". Reshape your data, with X.reshape(1, -1) if it is one presentation"
             raise ValueError(
-                "X must have the shape (n, n_inputs), or (n, n_steps, n_inputs) for spike trains, "
-                f"got {X.shape}. Reshape your data, with X.reshape(1, -1) if it is one presentation"
+                f"X must have the shape (n, n_inputs), or (n, {n_steps}, n_inputs) for spike trains of "
+                f"n_steps={n_steps} steps, got {X.shape}{reshaped}"
             )
         if 0 in X.shape:
             raise ValueError(
@@ -478,26 +571,59 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
                 f"(shape={X.shape}) while a minimum of 1 is required."
             )
         if not is_first and X.shape[-1] != self.n_features_in_:
+            if X.ndim == 2 and X.size == self.n_features_in_:
+                flat = ". If this is one image, flatten it: X.reshape(1, -1)"
             raise ValueError(
                 f"X has {X.shape[-1]} inputs, but {self.n_features_in_} were used in training: "
                 f"X has {X.shape[-1]} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input"
+                f"{self.n_features_in_} features as input{flat}"
             )
         if X.dtype.kind == "c":
             raise ValueError(f"X must hold real numbers. Complex data not supported, got {X.dtype}")
         if X.ndim == 3:
-            shape = ("n", int(self.n_steps), "n_inputs")
-            X = binary_array(X, "X", shape)
+            X = self._check_trains(X, flat)
         elif self.scale_inputs:
             X = finite_array(X, "X")
         if is_first:
             self.scaler_ = None
             if self.scale_inputs and X.ndim == 2:
                 self.scaler_ = MinMaxScaler(clip=True).fit(X)
+        if X.ndim == 2:
+            X = check_intensities(self._scaled(X), "X", ", or use scale_inputs=True")
+        self._compare_range(InputRange.of(X), is_first, learns)
         if X.ndim == 3:
             return Inputs("trains", X), X.shape[-1]
-        X = check_intensities(self._scaled(X), "X")
+        if is_first and X.dtype == np.uint8:
+            warn_of_small_integers(X, "X", SMALL_INTEGERS, ", or use scale_inputs=True")
         return Inputs.of_intensities(X), X.shape[1]
+
+    def _check_trains(self, X, flat):
+        n_steps = int(self.n_steps)
+        if X.shape[1] != n_steps:
+            raise ValueError(
+                f"X must have the shape (n, {n_steps}, n_inputs) for spike trains of n_steps={n_steps} "
+                f"steps, got {X.shape}{flat}"
+            )
+        try:
+            trains = binary_array(X, "X")
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{error}, if it is spike trains (n, n_steps, n_inputs){flat}") from None
+        known = self.inputs_seen_
+        if _SMALLEST_IMAGE <= n_steps == X.shape[2] and (known is None or known.kind != "trains"):
+            warn(
+                f"X of the shape {X.shape} is taken for spike trains (n, n_steps, n_inputs) of {n_steps} "
+                f"steps{flat}"
+            )
+        return trains
+
+    def _compare_range(self, seen, is_first, learns):
+        """Notice inputs that are not on the scale of training; those of training are kept."""
+        known = self.inputs_seen_
+        if not is_first and known is not None:
+            known.warn_of_another_scale(seen)
+            seen = known.joined(seen)
+        if is_first or learns:
+            self.inputs_seen_ = seen
 
     def _scaled(self, X):
         if (self.scaler_ is not None) != self.scale_inputs:
@@ -505,7 +631,10 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
                 f"scale_inputs must be as in training, got {self.scale_inputs}: the range of each "
                 "input is seen in training"
             )
-        return X if self.scaler_ is None else self.scaler_.transform(X)
+        if self.scaler_ is None:
+            return X
+        warn_of_clipping(self.scaler_, X)
+        return self.scaler_.transform(X)
 
     def _network(self, n_inputs, n_classes, basis, n_replicas=1):
         # First-to-spike decisions come before any output spike is fed back.
@@ -549,13 +678,21 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
 
     # ------------------------------------------------------------------ deciding
 
-    def predict(self, X):
+    def predict(self, X, first_presentation=0):
         """Return the class decided for each presentation.
+
+        The random numbers of a presentation, in its input spikes and in the outputs,
+        depend on its number, which is its place in `X`.  One presentation a call is
+        number 0 in each, so that all get the same random numbers, and what they decide is
+        far from independent: number them by `first_presentation`.
 
         Parameters
         ----------
         X : array_like
             As for `fit`.
+        first_presentation : int
+            The number of the first presentation.  ``predict(X[k:], k)`` is
+            ``predict(X)[k:]``.
 
         Returns
         -------
@@ -583,9 +720,10 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         >>> classifier.fit(X, y).predict(X[:4]).tolist()
         ['left', 'right', 'left', 'right']
         """
-        return self._decide(self._test(*self._checked_test(X))[0])
+        outcome, _ = self._test(*self._checked_test(X), first_presentation)
+        return self._decide(outcome, first_presentation)
 
-    def score(self, X, y, sample_weight=None):
+    def score(self, X, y, sample_weight=None, first_presentation=0):
         """Return the fraction of presentations decided as in `y`.
 
         Parameters
@@ -594,6 +732,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             As for `evaluate`.
         sample_weight : array_like of float, shape (n,), optional
             How much each presentation counts.
+        first_presentation : int
+            As for `predict`.
 
         Returns
         -------
@@ -625,9 +765,9 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         >>> classifier.score(X[:4], ["left", "right", "left", "left"], sample_weight=[3, 3, 3, 1])
         0.9
         """
-        return self._judge(X, y, sample_weight)[0]
+        return self._judge(X, y, first_presentation, sample_weight)[0]
 
-    def evaluate(self, X, y):
+    def evaluate(self, X, y, first_presentation=0):
         """Test on presentations `X` of the classes `y`, and count what it took.
 
         What was decided for each presentation, and when, stays in `decisions_`.
@@ -638,6 +778,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             As for `fit`.
         y : array_like, shape (n,)
             Class labels, all of them known from training.
+        first_presentation : int
+            As for `predict`.
 
         Returns
         -------
@@ -670,30 +812,32 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         >>> bool(by_deadline[-1] == measured["accuracy"])
         True
         """
-        accuracy, outcome = self._judge(X, y)
+        accuracy, outcome = self._judge(X, y, first_presentation)
         return {"accuracy": accuracy, **measures(outcome)}
 
-    def _judge(self, X, y, sample_weight=None):
+    def _judge(self, X, y, first_presentation, sample_weight=None):
         """Test on `X`; return the accuracy and the outcome."""
         network, inputs = self._checked_test(X)
         rejected = [REJECTED] if self.on_silence == "reject" else []
         y = check_known(y, len(inputs), self.classes_, "classes_", rejected)
         weights = check_weights(sample_weight, (len(inputs),))
-        outcome, timing = self._test(network, inputs)
-        decided = self._decide(outcome)
+        outcome, timing = self._test(network, inputs, first_presentation)
+        decided = self._decide(outcome, first_presentation)
         self.timing_ = asdict(timing)
         self.decisions_ = Decisions(y, decided, outcome.steps, is_silent(outcome))
         return float(np.average(decided == y, weights=weights)), outcome
 
-    def record(self, X):
+    def record(self, X, first_presentation=0):
         """Simulate a few presentations on the runtime device, recording all.
 
-        The spikes are those that `predict` sees for the same `X`.
+        The spikes are those that `predict` sees for the same arguments.
 
         Parameters
         ----------
         X : array_like
             As for `fit`.
+        first_presentation : int
+            As for `predict`.
 
         Returns
         -------
@@ -730,34 +874,44 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         from .devices import runtime
 
         network, inputs = self._checked_test(X)
-        traces = runtime.record(network, self._parameters(), inputs, self._testing())
+        testing = self._testing(inputs, first_presentation)
+        traces = runtime.record(network, self._parameters(), inputs, testing)
         outcome = Outcome.from_rows([trace.row() for trace in traces], network.n_classes)
-        for trace, decided in zip(traces, self._decide(outcome)):
+        for trace, decided in zip(traces, self._decide(outcome, first_presentation)):
             trace.decided = decided
         return traces
 
-    def _test(self, network, inputs):
+    def _test(self, network, inputs, first_presentation=0):
+        testing = self._testing(inputs, first_presentation)
         with self._progress("testing", len(inputs)) as progress:
             return get_device(self.device).test(
-                network, self._parameters(), inputs, self._testing(), progress
+                network, self._parameters(), inputs, testing, progress
             )
 
-    def _checked_test(self, X):
+    def _checked_test(self, X, learns=False):
         self._check_fitted()
         self._check_parameters()
         self._check_reject(self.classes_)
-        inputs, n_inputs = self._check_inputs(X)
+        inputs, n_inputs = self._check_inputs(X, learns=learns)
         return self._network(n_inputs, len(self.classes_), self.basis_), inputs
 
-    def _testing(self):
-        return Testing(self.decoding, input_key=self._keys[3], output_key=self._keys[4])
+    def _testing(self, inputs, first_presentation=0):
+        most = _MOST - len(inputs)
+        return Testing(
+            self.decoding,
+            input_key=self._keys[3],
+            output_key=self._keys[4],
+            first_presentation=integer(first_presentation, "first_presentation", 0, most),
+        )
 
     def _parameters(self):
         feedback = self.feedback_ if self.decoding == "rate" else self.feedback_[:, :0]
         return Parameters(self.weights_, feedback, self.bias_)
 
-    def _decide(self, outcome):
-        decision = decide(outcome, self.decoding, self.on_tie, self.on_silence, self._keys[5])
+    def _decide(self, outcome, first_presentation=0):
+        decision = decide(
+            outcome, self.decoding, self.on_tie, self.on_silence, self._keys[5], first_presentation
+        )
         labels = self.classes_[decision]
         if self.on_silence == "reject":
             rejected = decision == REJECTED
@@ -766,8 +920,11 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             labels[rejected] = REJECTED
         return labels
 
+    def _is_fitted(self):
+        return hasattr(self, "weights_")
+
     def _check_fitted(self):
-        if not hasattr(self, "weights_"):
+        if not self._is_fitted():
             raise NotFittedError(
                 "this GLMClassifier is not fitted yet; call fit, or GLMClassifier.load"
             )
@@ -840,6 +997,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         # JSON keeps every bit of a float.
         if self.basis is not None:
             parameters["basis"] = self.basis.matrix.tolist()
+        parameters["class_weight"] = class_weight_to_save(self.class_weight, self.classes_)
         # The resolved keys are saved in place of a generator.
         for name in ("random_state", "start_state"):
             if not isinstance(parameters[name], (numbers.Integral, type(None))):
@@ -848,12 +1006,15 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             name: value.item() if isinstance(value, np.generic) else value
             for name, value in parameters.items()
         }
-        return {
+        config = {
             "parameters": plain,
             "keys": self._keys,
             "n_presentations": self.n_presentations_,
             "version": __version__,
         }
+        if self.inputs_seen_ is not None:
+            config["inputs"] = self.inputs_seen_._asdict()
+        return config
 
     @classmethod
     def load(cls, path):
@@ -906,6 +1067,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         classifier = cls(**saved.parameters)
         if classifier.basis is not None:
             classifier.basis = CustomBasis(classifier.basis)
+        classifier.class_weight = class_weight_from_file(classifier.class_weight, saved.classes)
         classifier._check_parameters()
         classifier._check_reject(saved.classes)
         classifier._keys = saved.keys
@@ -917,6 +1079,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             classifier._scaled(saved.input_range)  # an error unless it scales
         if saved.feature_names is not None:
             classifier.feature_names_in_ = saved.feature_names.astype(object)
+        classifier.inputs_seen_ = saved.inputs_seen
         return classifier
 
     @classmethod

@@ -68,6 +68,18 @@ class Parameters:
             self, weights=self.weights.copy(), feedback=self.feedback.copy(), bias=self.bias.copy()
         )
 
+    def check_finite(self, history, training):
+        """Raise if the `training` that led here, and has this `history`, has diverged."""
+        if all(np.all(np.isfinite(part)) for part in (*vars(self).values(), history)):
+            return
+        weights = training.sample_weights
+        weighted = "" if weights is None else f", sample_weight and class_weight up to {weights.max():g}"
+        raise ValueError(
+            "training ended in parameters or log-likelihoods that are not finite, with learning_rate="
+            f"{training.learning_rates.max():g}{weighted}; one of them, or bias_init or weight_scale, "
+            "is too large"
+        )
+
     def of(self, replicas, network):
         """Return views of the parameters of a slice of the network's replicas."""
         outputs = slice(replicas.start * network.n_classes, replicas.stop * network.n_classes)
@@ -145,11 +157,15 @@ class Training:
 
 @dataclass(frozen=True)
 class Testing:
-    """Settings of one test run.  First-to-spike presentations end at a spike."""
+    """Settings of one test run.  First-to-spike presentations end at a spike.
+
+    Presentations are numbered from `first_presentation`, and so are the spikes drawn.
+    """
 
     decoding: str
     input_key: int
     output_key: int
+    first_presentation: int = 0
 
 
 @dataclass

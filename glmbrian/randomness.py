@@ -114,6 +114,20 @@ def shuffled(key, epoch, n):
     return np.argsort(hashes(key, epoch, 0, np.arange(n)), kind="stable")
 
 
+def check_random_state(random_state, name="random_state"):
+    """Raise unless `derive_keys` takes this random state."""
+    if random_state is None or random_state is np.random:
+        return
+    if isinstance(random_state, (np.random.RandomState, np.random.Generator)):
+        return
+    is_integer = isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool)
+    if not is_integer or random_state < 0:
+        raise ValueError(
+            f"{name} must be None, a non-negative integer, a numpy RandomState or "
+            f"a numpy Generator, got {random_state!r}"
+        )
+
+
 def derive_keys(random_state, *purposes):
     """Return one independent 64-bit key a purpose.
 
@@ -137,22 +151,14 @@ def derive_keys(random_state, *purposes):
 
 
 def _entropy(random_state):
+    check_random_state(random_state)
     if random_state is None or random_state is np.random:
         return int(np.random.randint(2**31 - 1))
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31 - 1))
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31 - 1))
-    if (
-        isinstance(random_state, numbers.Integral)
-        and not isinstance(random_state, bool)
-        and random_state >= 0
-    ):
-        return int(random_state)
-    raise ValueError(
-        "random_state must be None, a non-negative integer, a numpy RandomState or "
-        f"a numpy Generator, got {random_state!r}"
-    )
+    return int(random_state)
 
 
 def split_key(key):

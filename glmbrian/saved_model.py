@@ -7,6 +7,7 @@ from typing import Optional
 import numpy as np
 
 from .bases import Basis, CustomBasis
+from .input_range import InputRange
 from .labels import as_labels, check_classes
 from .model import Parameters
 from .storage import load_npz
@@ -45,6 +46,7 @@ class SavedModel:
     input_range : ndarray of float, shape (2, n_inputs), optional
         The lowest and the highest value of each input in training.
     feature_names : ndarray of str, shape (n_inputs,), optional
+    inputs_seen : InputRange, optional
     has_checksum : bool
         Files of version 0.1 have none.
     """
@@ -59,6 +61,7 @@ class SavedModel:
     history: np.ndarray
     input_range: Optional[np.ndarray]
     feature_names: Optional[np.ndarray]
+    inputs_seen: Optional[InputRange]
     has_checksum: bool
 
     @classmethod
@@ -111,6 +114,8 @@ class SavedModel:
             history=_real(content, "history", ("n_epochs",)),
             input_range=_input_range(content, n_inputs),
             feature_names=_feature_names(content, n_inputs),
+            # Files of version 0.1 do not say.
+            inputs_seen=InputRange.from_config(config["inputs"]) if "inputs" in config else None,
             has_checksum=archive.has_checksum,
         )
         if "n_presentations" in config and len(saved.history) > saved.n_presentations:

@@ -7,6 +7,8 @@ names the argument, what was wrong with it and what is allowed.
 import math
 import numbers
 import re
+import sys
+import warnings
 
 import numpy as np
 from brian2 import Clock, Quantity, defaultclock, have_same_dimensions, second
@@ -63,11 +65,15 @@ def check_size(n_values, name, advice):
         )
 
 
-def flag(value, name):
-    """Return `value` as a ``bool`` if it is True or False, or 1 or 0."""
-    if not isinstance(value, (numbers.Integral, np.bool_)) or value not in (0, 1):
-        raise ValueError(f"{name} must be True or False, got {value!r}")
-    return bool(value)
+def flag(value, name, allowed="True or False"):
+    """Return `value` as a ``bool`` if it is True or False, or 1 or 0.
+
+    Other numbers and text are a ValueError, anything else is a TypeError.
+    """
+    if isinstance(value, (numbers.Integral, np.bool_)) and value in (0, 1):
+        return bool(value)
+    error = ValueError if isinstance(value, (numbers.Number, str)) else TypeError
+    raise error(f"{name} must be {allowed}, got {value!r}")
 
 
 def choice(value, name, allowed):
@@ -85,11 +91,8 @@ def finite_array(value, name, shape=None, dtype=float):
     `shape` is a tuple whose entries are sizes, or names of free sizes for the
     error message; ``None`` takes any shape.
     """
-    # Brian's units would be lost without a word.
-    if getattr(value, "is_dimensionless", True) is not True:
-        raise TypeError(f"{name} must be plain numbers, without a unit, got {value!r}")
+    array = plain_array(value, name)
     try:
-        array = np.asarray(value)
         if array.dtype.kind not in "buifO":
             raise TypeError(f"got dtype {array.dtype}")
         array = array.astype(dtype, copy=False)
@@ -99,6 +102,56 @@ def finite_array(value, name, shape=None, dtype=float):
     if not np.all(np.isfinite(array)):
         raise ValueError(f"{name} must be finite, but holds NaN or infinity")
     return array
+
+
+def plain_array(value, name, kind="numbers", error=TypeError):
+    """Return `value` as an array, unless this would lose a unit or bring masked entries back.
+
+    `error` is raised, with the `kind` of array that is wanted, if it is no array at all.
+    """
+    check_plain(value, name)
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError) as cause:  # such as ragged lists
+        raise error(f"{name} must be an array of {kind}: {cause}") from None
+    if array.dtype == object:
+        check_plain(array.ravel().tolist(), name)
+    return array
+
+
+def check_plain(value, name):
+    """Raise if `value` has a unit or masked entries, which an array made of it would not have.
+
+    It may be anything: an array, a number, or lists of them.
+    """
+    if isinstance(value, np.ma.MaskedArray) and np.any(np.ma.getmaskarray(value)):
+        raise ValueError(
+            f"{name} must not have masked entries, which would count as numbers: leave their rows "
+            f"out, or fill them in with {name}.filled(...)"
+        )
+    # Brian's units, those of the packages quantities and pint, and those of astropy
+    if getattr(value, "is_dimensionless", True) is not True or any(
+        hasattr(type(value), unit) for unit in ("dimensionality", "unit")
+    ):
+        got = " ".join(repr(value).split())  # of arrays, several lines
+        raise TypeError(
+            f"{name} must be plain numbers, without a unit (divide by the unit), got "
+            f"{got[:60]}{'...' if len(got) > 60 else ''}"
+        )
+    # Lists may be long, and hold mostly numbers, which need no look.
+    if isinstance(value, (list, tuple)):
+        if not all(issubclass(of, (numbers.Number, np.generic, str)) for of in set(map(type, value))):
+            for part in value:
+                check_plain(part, name)
+
+
+def warn(message, category=UserWarning):
+    """Warn at the line, outside the package, from which it was called."""
+    frame, level = sys._getframe(1), 2
+    package = __name__.partition(".")[0]
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == package:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def check_shape(array, name, shape):
@@ -118,10 +171,7 @@ def check_shape(array, name, shape):
 
 def binary_array(value, name, shape=None):
     """Return `value` as a ``uint8`` array of zeros and ones."""
-    try:
-        array = np.asarray(value)
-    except ValueError as error:  # ragged lists
-        raise TypeError(f"{name} must be an array of 0 and 1: {error}") from None
+    array = plain_array(value, name, "0 and 1")
     if array.dtype.kind not in "buif":
         raise TypeError(f"{name} must be an array of 0 and 1, got dtype {array.dtype}")
     check_shape(array, name, shape)

@@ -310,7 +310,7 @@ def write_testing(job, network, parameters, inputs, testing):
         n_epochs=1,
         batch_size=1,
         target_period=1,
-        first_presentation=0,
+        first_presentation=testing.first_presentation,
         weighted=0,
         input_key=testing.input_key,
         output_key=testing.output_key,

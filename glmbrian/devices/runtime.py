@@ -265,7 +265,7 @@ class _Testing(_Simulation):
         self.neurons.key_low, self.neurons.key_high = split_key(self.testing.output_key)
 
     def next_item(self):
-        return self.n_done, self.n_done
+        return self.n_done, self.testing.first_presentation + self.n_done
 
     def is_decided(self):
         return self.testing.decoding == "first-to-spike" and self.outputs.any()

@@ -63,7 +63,7 @@ def redraw(classifier, X):
         Intensities, as for `GLMClassifier.fit`.
     """
     network, inputs = classifier._checked_test(X)
-    theta, testing = classifier._parameters(), classifier._testing()
+    theta, testing = classifier._parameters(), classifier._testing(inputs)
     n_at_once = max(1, _MOST_HELD // (network.n_steps * network.n_inputs))
     parts = []
     for first in range(0, len(inputs), n_at_once):

@@ -1,0 +1,94 @@
+"""The range of a classifier's inputs: whether what comes later is on training's scale.
+
+Integers are bytes and reals are fractions, so that the same values on another scale are
+other intensities.  Nothing but their range tells; what is far off is warned of.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .validation import choice, real, warn
+
+KINDS = ("integers", "reals", "trains")
+
+#: Integers up to this in training seem to be no bytes.  The brightest pixels of dark
+#: images are above, except where they are few.
+SMALL_INTEGERS = 100
+
+#: By which factor the largest intensities of two calls may differ.  The brightest byte of
+#: a single image is not far from that of all; single rows of a few reals go down to
+#: nothing.  Between integers and reals the error to be found is a factor of 255 over the
+#: largest integer.
+_FACTORS = {"integers": (1 / 8, 8), "reals": (1 / 100, 100)}
+_INTEGERS_TO_REALS = (0.4, 100)
+
+
+class InputRange(NamedTuple):
+    """What inputs were like.
+
+    kind : {"integers", "reals", "trains"}
+        8-bit integers; real numbers or truth values; or ready-made spike trains.
+    largest : float
+        The largest intensity, from 0 to 1; 1 for trains.
+    """
+
+    kind: str
+    largest: float
+
+    @classmethod
+    def of(cls, X):
+        """Return the range of checked intensities (n, n_inputs) or trains (n, n_steps, n_inputs)."""
+        if X.ndim == 3:
+            return cls("trains", 1.0)
+        largest = float(X.max())
+        return cls("integers", largest / 255) if X.dtype == np.uint8 else cls("reals", largest)
+
+    @classmethod
+    def from_config(cls, config):
+        """Return the range that a file holds as a mapping of the two names, after checks."""
+        return cls(
+            choice(config["kind"], "kind of inputs", KINDS), real(config["largest"], "largest", 0, 1)
+        )
+
+    def joined(self, later):
+        """Return the range of training that goes on with inputs of another range."""
+        return self._replace(largest=max(self.largest, later.largest))
+
+    def warn_of_another_scale(self, later):
+        """Warn if `later` inputs seem not to be on the scale of these, those of training."""
+        if "trains" in (self.kind, later.kind) or 0 in (self.largest, later.largest):
+            return
+        ratio = later.largest / self.largest
+        if self.kind == later.kind:
+            low, high = _FACTORS[self.kind]
+        else:
+            low, high = _INTEGERS_TO_REALS
+            if later.kind == "reals":
+                low, high = 1 / high, 1 / low
+        if low <= ratio <= high:
+            return
+        warn(
+            f"X seems to be on another scale than in training: its largest intensity is {later}, and "
+            f"was {self} then. Write X.astype(float) if it holds 0 and 1, or divide it by the largest "
+            "value that it can have, as in training"
+        )
+
+    def __str__(self):
+        of_bytes = f" (the integer {self.largest * 255:.0f} of 255)" if self.kind == "integers" else ""
+        return f"{self.largest:.3g}{of_bytes}"
+
+
+def warn_of_clipping(scaler, X):
+    """Warn if most of `X` is far outside what it was in training, to which it will be clipped.
+
+    What is at the lowest value of training, such as the background of images, tells nothing.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        place = X * scaler.scale_ + scaler.min_  # 0 to 1 in training
+    n_outside = np.count_nonzero(np.abs(place - 0.5) > 3.5)
+    if n_outside > np.count_nonzero(place) / 2:
+        warn(
+            "X lies far outside the range that its inputs had in training, to which scale_inputs "
+            "clips them: it seems to be on another scale"
+        )
