@@ -5,6 +5,7 @@ of a process.  What generates C++ code changes them all, so it is called where n
 sees that.
 """
 
+import contextlib
 import io
 import logging
 import os
@@ -15,6 +16,7 @@ import traceback
 from pathlib import Path
 
 from .processes import run_watched
+from .scratch import scratch_folder
 
 #: Run by the new interpreter.  Brian 2 imports these packages if they are there; code is
 #: generated without them, and half of the time to start is theirs.
@@ -74,14 +76,13 @@ def call_apart(function, *arguments):
 
     try:
         request = pickle.dumps((cpp_preferences(), _pickled(function, arguments)))
-        outcome = _ask(request)
+        value, error, where, messages = _ask(request)
     except _NoAnswer:
         return function(*arguments)
-    value, error, where, messages = outcome
     for name, level, message in messages:
         logging.getLogger(name).log(level, message)
     if error is not None:
-        raise _rebuilt(*error) from _Elsewhere(where)
+        raise pickle.loads(error) from _Elsewhere(where)
     return value
 
 
@@ -107,15 +108,14 @@ def _ask(request):
     # A program that was frozen into one file would start itself anew.
     if not sys.executable or getattr(sys, "frozen", False):
         raise _NoAnswer
-    with tempfile.TemporaryDirectory(prefix="glmbrian-generate-") as folder:
-        folder = Path(folder)
-        (folder / "brian_preferences").write_text(_BRIAN_PREFERENCES)
-        (folder / _REQUEST).write_bytes(request)
-        run_watched([sys.executable, "-W", "ignore", "-c", _START, *_import_path()], cwd=folder)
-        try:
+    try:
+        with scratch_folder("glmbrian-generate", tempfile.gettempdir()) as folder:
+            (folder / "brian_preferences").write_text(_BRIAN_PREFERENCES)
+            (folder / _REQUEST).write_bytes(request)
+            run_watched([sys.executable, "-W", "ignore", "-c", _START, *_import_path()], folder)
             return pickle.loads((folder / _ANSWER).read_bytes())
-        except Exception as error:
-            raise _NoAnswer from error
+    except Exception as error:
+        raise _NoAnswer from error
 
 
 def _import_path():
@@ -136,7 +136,7 @@ def answer():
         set_cpp_preferences(preferences)
         value = function(*arguments)
     except Exception as raised:
-        error, where = _parts(raised), traceback.format_exc()
+        error, where = _pickled_error(raised), traceback.format_exc()
     Path(_ANSWER).write_bytes(pickle.dumps((value, error, where, messages.texts)))
 
 
@@ -151,17 +151,24 @@ class _Messages(logging.Handler):
         self.texts.append((record.name, record.levelno, record.getMessage()))
 
 
-def _parts(error):
-    """Return what an exception is made of.
+def _pickled_error(error):
+    """Pickle an exception, or what is most like it."""
+    for form in (error, _Parts(error), RuntimeError(f"{type(error).__name__}: {error}")):
+        with contextlib.suppress(Exception):
+            pickled = pickle.dumps(form)
+            pickle.loads(pickled)
+            break
+    return pickled
 
-    Some of Brian's take other arguments than those that they keep, and so cannot be pickled.
-    """
-    try:
-        parts = type(error), error.args, vars(error)
-        pickle.loads(pickle.dumps(parts))
-        return parts
-    except Exception:
-        return RuntimeError, (f"{type(error).__name__}: {error}",), {}
+
+class _Parts:
+    """An exception that takes other arguments than those that it keeps, as Brian's do."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def __reduce__(self):
+        return _rebuilt, (type(self.error), self.error.args, vars(self.error))
 
 
 def _rebuilt(kind, arguments, attributes):

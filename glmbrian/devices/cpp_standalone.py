@@ -131,7 +131,7 @@ def _make(folder):
 
 def _generate(network, folder):
     """Write the C++ project of `network` into `folder`."""
-    call_apart(_write_project, code_only(network), Path(folder))
+    call_apart(_write_project, code_only(network), Path(folder).absolute())
 
 
 def _write_project(network, folder):

@@ -146,6 +146,7 @@ def _build(network, folder):
 
 
 def _generate(network, folder, compile_program):
+    folder = Path(folder).absolute()
     options = dict(
         directory=str(folder),
         compile=compile_program,
@@ -153,7 +154,7 @@ def _generate(network, folder, compile_program):
         use_GPU=use_gpu(network),
         with_output=False,
     )
-    call_apart(_write_project, code_only(network), Path(folder), find_genn(), find_cuda(), options)
+    call_apart(_write_project, code_only(network), folder, find_genn(), find_cuda(), options)
 
 
 def _write_project(network, folder, genn, cuda, options):
