@@ -51,18 +51,25 @@ class Results:
             kept = json.loads(self._file(job).read_text())
         except (OSError, ValueError):
             return False
-        return isinstance(kept, dict) and bool(kept.get("result"))
+        if not isinstance(kept, dict) or not kept.get("result"):
+            return False
+        checksum = _checksum(job, kept["result"])
+        return kept.get("checksum", checksum) == checksum  # version 0.1 wrote none
 
     def __getitem__(self, job):
         return json.loads(self._file(job).read_text())["result"]
 
     def __setitem__(self, job, result):
         self._folder.mkdir(parents=True, exist_ok=True)
-        kept = {"job": asdict(job), "result": result}
+        kept = {"job": asdict(job), "result": result, "checksum": _checksum(job, result)}
         write_text(self._file(job), json.dumps(kept, indent=1), "output")
 
     def _file(self, job):
         return self._folder / f"{content_key([type(job).__name__, asdict(job)])}.json"
+
+
+def _checksum(job, result):
+    return content_key([asdict(job), result])
 
 
 def sweep(jobs, results, workers, finished=lambda job, result: None):
