@@ -627,7 +627,7 @@ def _kinds_of_part(name):
     """Return the kinds of dtype that a part of a file may have, or None."""
     if name == "activation":
         return "U"
-    return "f" if name == "bias" or name.startswith(("basis:", "weights:")) else None
+    return "f" if name in ("bias", "dt") or name.startswith(("basis:", "weights:")) else None
 
 
 def by_kernel(values, name, kernels):

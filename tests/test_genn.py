@@ -226,6 +226,36 @@ class TestRun:
         assert exported.evaluate(digits.X_test, digits.y_test) == pytest.approx(
             one.evaluate(digits.X_test, digits.y_test)
         )
+        # Settings are changed without compiling, and those that it cannot do are refused.
+        settings = folder / "job" / "settings.txt"
+        text = settings.read_text()
+        n_epochs = one.n_epochs + 1
+        settings.write_text(text.replace(f"n_epochs {one.n_epochs}", f"n_epochs {n_epochs}"))
+        subprocess.run(
+            ["make", "run"], cwd=folder, check=True, capture_output=True, env=environment
+        )
+        exported = glm.GLMClassifier.load(folder)
+        one.set_params(n_epochs=n_epochs).fit(digits.X_train, digits.y_train)
+        np.testing.assert_allclose(exported.weights_, one.weights_, rtol=0, atol=1e-9)
+        assert exported.n_presentations_ == one.n_presentations_ and exported.n_epochs == n_epochs
+        for changed, said in [
+            (text.replace("batch_size 1", "batch_size 4"), "batch_size must be 1 on GeNN"),
+            (text.replace("n_epochs ", "n_epochs -"), "n_epochs must be an integer from 1"),
+        ]:
+            settings.write_text(changed)
+            done = subprocess.run(
+                ["make", "run"], cwd=folder, capture_output=True, text=True, env=environment
+            )
+            assert done.returncode != 0 and said in done.stderr
+        # A run of another length than the settings say, as by hand, has no results either.
+        settings.write_text(text)
+        environment["LD_LIBRARY_PATH"] = str(folder / "magicnetwork_model_CODE")
+        done = subprocess.run(
+            ["./main", "test", "0.006"], cwd=folder, capture_output=True, text=True, env=environment
+        )
+        assert done.returncode != 0 and "time steps, and took others" in done.stderr
+        with pytest.raises(FileNotFoundError, match="has not run yet"):
+            glm.GLMClassifier.load(folder)
 
     def test_a_network_by_hand(self, tmp_path):
         on_numpy = network_by_hand()

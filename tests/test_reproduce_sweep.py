@@ -131,6 +131,23 @@ def test_a_damaged_result_is_had_again(tmp_path, content):
     assert len(Job.runs) == 1 and results[job(0.1)] == {"accuracy": 0.1}
 
 
+def test_a_changed_result_is_had_again(tmp_path):
+    results = Results(tmp_path)
+    results[job(0.1)] = {"accuracy": 0.5}
+    (file,) = tmp_path.iterdir()
+    whole = file.read_text()
+    assert job(0.1) in results
+    for old, new in [("0.5", "0.6"), ("accuracy", "accurate"), ('"learning_rate": 0.1', '"learning_rate": 0.2')]:
+        file.write_text(whole.replace(old, new, 1))
+        assert file.read_text() != whole
+        assert (job(0.1) in results) == (old == '"learning_rate": 0.1')  # which is in the name, too
+    # Version 0.1 wrote no checksums.
+    kept = json.loads(whole)
+    del kept["checksum"]
+    file.write_text(json.dumps(kept))
+    assert job(0.1) in results
+
+
 def test_workers_are_checked():
     with pytest.raises(ValueError, match="n_jobs must be an integer of at least 1"):
         with local_workers(0):

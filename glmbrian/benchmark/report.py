@@ -8,6 +8,7 @@ import subprocess
 from importlib import metadata
 from pathlib import Path
 
+from ..storage import replacing, write_text
 from .package import Package
 
 _PACKAGES = ("glmbrian", "brian2", "numpy", "numba", "torch")
@@ -50,8 +51,8 @@ def _compiler():
 def write(results, folder):
     """Write ``benchmark.json``, ``report.md`` and the pictures into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "benchmark.json").write_text(json.dumps(results, indent=1) + "\n")
-    (folder / "report.md").write_text(markdown(results))
+    write_text(folder / "benchmark.json", json.dumps(results, indent=1) + "\n", "output")
+    write_text(folder / "report.md", markdown(results), "output")
     draw_training(results["training"], folder / "training.png")
     draw_scaling(results["scaling"], folder / "scaling.png")
 
@@ -182,7 +183,8 @@ def draw_training(rows, path):
         ax.set(xlabel="µs a presentation", xlim=(min(medians) / 3, max(medians) * 6))
         ax.tick_params(axis="y", labelsize=8)
         ax.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=150)
+    with replacing(path, "output") as file:
+        figure.savefig(file, format="png", dpi=150)
 
 
 def draw_scaling(rows, path):
@@ -209,4 +211,5 @@ def draw_scaling(rows, path):
     axes[0].legend(frameon=False, fontsize=8)
     for ax in axes[len(rows) :]:
         ax.set_visible(False)
-    figure.savefig(path, dpi=150)
+    with replacing(path, "output") as file:
+        figure.savefig(file, format="png", dpi=150)

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from sklearn.utils.validation import check_is_fitted
 
 from ..estimator import GLMClassifier
+from ..storage import replacing
 from .kernel_sets import kernel_set
 from .kernels import plot_kernels
 from .learning import plot_learning_curve
@@ -112,7 +113,8 @@ def training_report(classifier, X, y, path=None):
             ax.set_title(kernels.title(index), fontsize="medium")
         lower.colorbar(image, ax=images.tolist(), label=text)
     if path is not None:
-        figure.savefig(path, format="png", dpi=150)
+        with replacing(path) as file:
+            figure.savefig(file, format="png", dpi=150)
     return figure
 
 

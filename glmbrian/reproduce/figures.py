@@ -13,6 +13,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from ..bases import RaisedCosineBasis
 from ..estimator import DECODINGS
+from ..storage import replacing
 from .claims import TARGET
 from .tables import grouped, interval
 
@@ -66,9 +67,11 @@ def save(figure, path, quick):
     with matplotlib.rc_context(_STYLE):
         if quick:
             figure.suptitle("quick run", fontsize=9, style="italic", weight="bold")
-        figure.savefig(path.with_suffix(".png"), dpi=200)
-        # The same results give the same file.
-        figure.savefig(path.with_suffix(".pdf"), metadata={"CreationDate": None})
+        with replacing(path.with_suffix(".png"), "output") as file:
+            figure.savefig(file, format="png", dpi=200)
+        with replacing(path.with_suffix(".pdf"), "output") as file:
+            # The same results give the same file.
+            figure.savefig(file, format="pdf", metadata={"CreationDate": None})
 
 
 def basis(n_basis=4):

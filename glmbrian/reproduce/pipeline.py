@@ -10,11 +10,12 @@ from pathlib import Path
 from .._version import __version__
 from ..estimator import GLMClassifier
 from ..progress import Progress
+from ..storage import write_text
 from . import claims, figures, tables
 from .fits import AnnFit, Build, Fit
 from .protocol import PACKAGE_LEARNING_RATE, SETTINGS
 from .selection import mean_accuracies, selected, selection_fits
-from .sweep import Results, sweep, write_atomically
+from .sweep import Results, sweep
 
 #: What says, in the folder of the results, which protocol they are of.
 _SETTINGS_FILE = "settings.json"
@@ -310,4 +311,4 @@ def _as_described_today(earlier):
 
 
 def _write_json(path, content):
-    write_atomically(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
+    write_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n", "output")

@@ -23,6 +23,7 @@ from tqdm import tqdm
 
 from ..cache import content_key
 from ..scratch import scratch_folder
+from ..storage import write_text
 from ..validation import integer
 
 #: Where libraries for linear algebra look for their number of threads.
@@ -50,32 +51,25 @@ class Results:
             kept = json.loads(self._file(job).read_text())
         except (OSError, ValueError):
             return False
-        return isinstance(kept, dict) and bool(kept.get("result"))
+        if not isinstance(kept, dict) or not kept.get("result"):
+            return False
+        checksum = _checksum(job, kept["result"])
+        return kept.get("checksum", checksum) == checksum  # version 0.1 wrote none
 
     def __getitem__(self, job):
         return json.loads(self._file(job).read_text())["result"]
 
     def __setitem__(self, job, result):
         self._folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(
-            self._file(job), json.dumps({"job": asdict(job), "result": result}, indent=1)
-        )
+        kept = {"job": asdict(job), "result": result, "checksum": _checksum(job, result)}
+        write_text(self._file(job), json.dumps(kept, indent=1), "output")
 
     def _file(self, job):
         return self._folder / f"{content_key([type(job).__name__, asdict(job)])}.json"
 
 
-def write_atomically(path, text):
-    """Write a text file that is there as a whole or not at all."""
-    handle, temporary = tempfile.mkstemp(prefix=".unfinished-", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+def _checksum(job, result):
+    return content_key([asdict(job), result])
 
 
 def sweep(jobs, results, workers, finished=lambda job, result: None):

@@ -7,9 +7,9 @@ from collections import defaultdict
 import numpy as np
 from scipy.stats import t as student
 
+from ..storage import write_text
 from .complexity import energy
 from .selection import selected
-from .sweep import write_atomically
 
 #: Results of a fit that are a number each.
 MEASURES = (
@@ -170,4 +170,4 @@ def write_csv(path, rows):
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    write_atomically(path, text.getvalue())
+    write_text(path, text.getvalue(), "output")
