@@ -103,8 +103,16 @@ class GLMNeurons(NeuronGroup):
         If an argument is of the wrong type or out of range.
     NotImplementedError
         If `drive` is a TimedArray on the GeNN device.
-    DimensionMismatchError
-        When a run begins, if the expression `drive` has a unit.
+    DimensionMismatchError, KeyError
+        When a run begins, if the expression `drive` has a unit, or uses a name that is
+        neither in `namespace` nor around the run (as the cause of Brian's exception).
+
+    Notes
+    -----
+    Neurons, synapses and their training compute in double precision, whatever Brian's
+    preference ``core.default_float_dtype`` says, and give the same results with either.
+    Two things follow the preference: on GeNN the sums of what arrives, and in C++
+    standalone the numbers that `drive` takes from a namespace.
 
     Examples
     --------
@@ -298,6 +306,15 @@ class GLMNeurons(NeuronGroup):
         -----
         For programs of the C++ standalone device that have been built already, with
         Brian 2.6 or newer.
+
+        Examples
+        --------
+        After ``device.build()`` this is ``device.run(run_args=neurons.run_args(bias=-3))``:
+
+        >>> import glmbrian as glm
+        >>> neurons = glm.GLMNeurons(2, glm.IndicatorBasis(1), feedback=glm.IndicatorBasis(2))
+        >>> [view.name for view in neurons.run_args(bias=-3, feedback_weights=-1)]
+        ['bias', 'feedback_weight_0', 'feedback_weight_1']
         """
         values = {} if bias is None else {"bias": finite_array(bias, "bias")}
         if feedback_weights is not None:

@@ -214,9 +214,23 @@ class GLMSynapses(Synapses):
         self._remember(np.concatenate([before, np.zeros((pre.size, len(self._weights)))]))
 
     def learned_weights(self):
-        """Return the Brian variable of each basis function, and the target of each synapse.
+        """Return what a `Trainer` needs to change the weights; no synapses can be added afterwards.
 
-        For a `Trainer`; no synapses can be added afterwards.
+        Returns
+        -------
+        variables : list of brian2.core.variables.Variable
+            One a basis function.
+        targets : ndarray of int, shape (n_synapses,)
+            Index of the target of each synapse.
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> neurons = glm.GLMNeurons(3, {"coupling": glm.IndicatorBasis(2)})
+        >>> lateral = glm.GLMSynapses(neurons, neurons, "coupling", ([0, 1], [1, 2]))
+        >>> variables, targets = lateral.learned_weights()
+        >>> [variable.name for variable in variables], targets.tolist()
+        (['w_0', 'w_1'], [1, 2])
         """
         self._is_learned = True
         return self._variables(), self._post + getattr(self.target, "start", 0)
@@ -301,6 +315,17 @@ class GLMSynapses(Synapses):
         -----
         For programs of the C++ standalone device that have been built already, with
         Brian 2.6 or newer.
+
+        Examples
+        --------
+        After ``device.build()`` this is ``device.run(run_args=synapses.run_args(0.5))``.  A
+        program knows a variable for each basis function:
+
+        >>> import glmbrian as glm
+        >>> neurons = glm.GLMNeurons(3, {"coupling": glm.IndicatorBasis(2)})
+        >>> lateral = glm.GLMSynapses(neurons, neurons, "coupling", ([0, 1], [1, 2]))
+        >>> {view.name: values.tolist() for view, values in lateral.run_args([0.5, 2.0]).items()}
+        {'w_0': [0.5, 0.5], 'w_1': [2.0, 2.0]}
         """
         value = np.broadcast_to(finite_array(w, "w"), self._shape())[self._pre, self._post]
         return {getattr(holder, name): column for (holder, name), column in zip(self._weights, value.T)}
