@@ -6,7 +6,7 @@ kernel beta = B v, where the columns of A and B are fixed functions of the lag.
 
 import numpy as np
 
-from .validation import check_shape, finite_array, integer, real
+from .validation import check_shape, check_size, finite_array, integer, real
 
 #: Values beyond are mistakes: products with weights would soon overflow.
 _LARGEST_VALUE = 1e30
@@ -146,7 +146,9 @@ class IndicatorBasis(Basis):
     """
 
     def __init__(self, window):
-        super().__init__(np.eye(integer(window, "window")))
+        window = integer(window, "window")
+        _check_size(window, window)
+        super().__init__(np.eye(window))
 
 
 class RaisedCosineBasis(Basis):
@@ -193,6 +195,7 @@ class RaisedCosineBasis(Basis):
     def __init__(self, n_basis, window, a=7500.0, c=1.0, dt=None):
         n_basis = integer(n_basis, "n_basis")
         window = integer(window, "window")
+        _check_size(window, n_basis)
         a = real(a, "a", 0, strict=True)
         c = real(c, "c", 0, strict=True)
         if dt is None:
@@ -243,7 +246,9 @@ class ExponentialBasis(Basis):
         check_shape(tau, "tau", ("n_basis",))
         if tau.size == 0 or np.any(tau <= 0):
             raise ValueError(f"tau must be above 0 (in steps), got {tau}")
-        lags = np.arange(1, integer(window, "window") + 1)[:, np.newaxis]
+        window = integer(window, "window")
+        _check_size(window, tau.size)
+        lags = np.arange(1, window + 1)[:, np.newaxis]
         matrix = np.exp(-lags / tau)
         if tau_rise is not None:
             tau_rise = real(tau_rise, "tau_rise", 0, strict=True)
@@ -256,6 +261,10 @@ class ExponentialBasis(Basis):
         if tau_rise is not None:
             matrix /= peaks
         super().__init__(matrix)
+
+
+def _check_size(window, n_basis):
+    check_size(window * n_basis, "window: values of the basis", "take fewer lags or functions")
 
 
 def as_basis(basis, name):

@@ -39,6 +39,7 @@ from .saved_model import SavedModel
 from .storage import as_path, new_folder, reading, save_npz
 from .validation import (
     binary_array,
+    check_size,
     choice,
     finite_array,
     flag,
@@ -540,7 +541,10 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         if self.basis is not None:
             return self.basis
         if self.window is None:
-            return RaisedCosineBasis(self.n_basis, max(self.n_basis, self.n_steps))
+            window = max(int(self.n_basis), int(self.n_steps))
+            n_values = int(self.n_basis) * window
+            check_size(n_values, "n_steps, n_basis: values of the basis", "set a window")
+            return RaisedCosineBasis(self.n_basis, window)
         return RaisedCosineBasis(self.n_basis, self.window)
 
     def _check_inputs(self, X, is_first=False, learns=False):
@@ -637,6 +641,10 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         return self.scaler_.transform(X)
 
     def _network(self, n_inputs, n_classes, basis, n_replicas=1):
+        n_weights = n_inputs * n_classes * basis.n_basis
+        check_size(n_weights, "X, y, n_basis: weights", "take fewer inputs, classes or functions")
+        n_potentials = int(self.n_steps) * n_classes
+        check_size(n_potentials, "n_steps, y: potentials of a presentation", "take fewer steps")
         # First-to-spike decisions come before any output spike is fed back.
         return Network(
             n_inputs=n_inputs,

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from .activations import get_activation
-from .validation import binary_array, finite_array, integer
+from .validation import binary_array, check_size, finite_array, integer
 
 __all__ = [
     "desired_train",
@@ -313,7 +313,10 @@ def desired_train(n_steps, period):
     """
     n_steps = integer(n_steps, "n_steps")
     period = integer(period, "period")
-    return ((np.arange(1, n_steps + 1) % period) == 0).astype(np.uint8)
+    check_size(n_steps, "n_steps", "desire fewer steps")
+    train = np.zeros(n_steps, dtype=np.uint8)
+    train[period - 1 :: period] = 1
+    return train
 
 
 def potential_of_inputs(inputs, basis, weights, bias):

@@ -10,7 +10,7 @@ from typing import Optional
 import numpy as np
 
 from .activations import Activation
-from .bases import Basis
+from .bases import Basis, CustomBasis
 from .encoding import as_bytes, levels
 from .learning import desired_train
 
@@ -40,6 +40,14 @@ class Network:
     def n_outputs(self):
         return self.n_replicas * self.n_classes
 
+    def without_silent_lags(self):
+        """Return the network with bases that end at the last lag at which they are not zero.
+
+        It does the same.  With as many lags as steps, which is the default, most of a
+        basis is zero, and generated code spells out each value.
+        """
+        return replace(self, basis=_ended(self.basis), feedback_basis=_ended(self.feedback_basis))
+
     def shares(self):
         """Return the replicas of each process, as slices of one length.
 
@@ -48,6 +56,12 @@ class Network:
         size = -(-self.n_replicas // self.n_jobs)
         ends = range(size, self.n_replicas + size, size)
         return [slice(end - size, end) for end in (min(end, self.n_replicas) for end in ends)]
+
+
+def _ended(basis):
+    if basis is None or basis.matrix[-1].any():
+        return basis
+    return CustomBasis(basis.matrix[: np.flatnonzero(basis.matrix.any(axis=1))[-1] + 1])
 
 
 @dataclass

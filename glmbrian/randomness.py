@@ -120,8 +120,8 @@ def check_random_state(random_state, name="random_state"):
         return
     if isinstance(random_state, (np.random.RandomState, np.random.Generator)):
         return
-    is_integer = isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool)
-    if not is_integer or random_state < 0:
+    is_integer = isinstance(random_state, numbers.Integral)
+    if not is_integer or isinstance(random_state, (bool, np.timedelta64)) or random_state < 0:
         raise ValueError(
             f"{name} must be None, a non-negative integer, a numpy RandomState or "
             f"a numpy Generator, got {random_state!r}"

@@ -14,12 +14,16 @@ import numpy as np
 from brian2 import Clock, Quantity, defaultclock, have_same_dimensions, second
 
 
+#: To Python and NumPy these are integers.
+_NO_NUMBERS = (bool, np.bool_, np.timedelta64)
+
+
 def integer(value, name, minimum=1, maximum=None):
     """Return `value` as an ``int`` within [`minimum`, `maximum`]."""
     allowed = f"an integer of at least {minimum}" if maximum is None else (
         f"an integer from {minimum} to {maximum}"
     )
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
+    if isinstance(value, _NO_NUMBERS) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be {allowed}, got {value!r}")
     if value < minimum or (maximum is not None and value > maximum):
         raise ValueError(f"{name} must be {allowed}, got {value!r}")
@@ -37,7 +41,7 @@ def real(value, name, minimum=-np.inf, maximum=np.inf, strict=False):
     if maximum < np.inf:
         bounds.append(f"at most {maximum:g}")
     allowed = " ".join(["a finite number", " and ".join(bounds)]).strip()
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+    if isinstance(value, _NO_NUMBERS) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be {allowed}, got {value!r}")
     too_low = value <= minimum if strict else value < minimum
     if too_low or value > maximum or not math.isfinite(_as_float(value)):

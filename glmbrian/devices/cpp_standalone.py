@@ -12,6 +12,7 @@ import shlex
 import shutil
 from pathlib import Path
 
+import numpy as np
 from brian2 import Clock, NeuronGroup, ms, prefs
 from brian2 import Network as BrianNetwork
 from joblib import cpu_count
@@ -49,6 +50,7 @@ class CompilerNotFound(RuntimeError):
 
 def export(network, parameters, inputs, labels, training, folder):
     """Write a project into the empty `folder` that trains by itself, with make."""
+    network = network.without_silent_lags()
     _generate(network, folder)
     write_training(folder / "job", network, parameters, inputs, labels, training)
     # Brian's makefile gets a target that runs, and the name that people look for.
@@ -180,6 +182,10 @@ def _brian_arrays(network, neurons, clock, array_name):
     n_feedback = network.feedback_basis.n_basis if network.feedback_basis else 0
     channels = channel_names("stimulus", network.basis)
     feedback_weights = [f"feedback_weight_{k}" for k in range(n_feedback)]
+
+    def c_type(name):
+        return f"{np.dtype(variables[name].dtype)}_t"
+
     return [
         pointer("output_spikes", array_name(spike_array(neurons)), "int32_t"),
         pointer("potential", array_name(variables["u"]), "double"),
@@ -187,8 +193,8 @@ def _brian_arrays(network, neurons, clock, array_name):
         pointer("clamp", array_name(variables["clamp"]), "int32_t"),
         pointer("neuron_key_low", array_name(variables["key_low"]), "int32_t"),
         pointer("neuron_key_high", array_name(variables["key_high"]), "int32_t"),
-        pointer("neuron_presentation", array_name(variables["presentation"]), "int32_t"),
-        pointer("neuron_first_step", array_name(variables["first_step"]), "int32_t"),
+        pointer("neuron_presentation", array_name(variables["presentation"]), c_type("presentation")),
+        pointer("neuron_first_step", array_name(variables["first_step"]), c_type("first_step")),
         pointers("channel", [array_name(variables[name]) for name in channels]),
         pointers("feedback_weight", [array_name(variables[name]) for name in feedback_weights]),
         "inline void clear_filters()\n{",

@@ -83,6 +83,7 @@ def test(network, parameters, inputs, testing, progress):
 def export(network, parameters, inputs, labels, training, folder):
     """Write a GeNN project into the empty `folder` that trains by itself, with make."""
     check(network, training, inputs)
+    network = network.without_silent_lags()
     generate_project(network, folder)
     write_training(folder / "job", network, parameters, inputs, labels, training)
     # How long it takes depends on settings that may be changed.
@@ -199,6 +200,7 @@ def _make_inputs(network):
         "glm_bernoulli(key_low, key_high, presentation, step, i, level)",
         reset="",
         namespace={"glm_bernoulli": glm_bernoulli},
+        dtype={"presentation": np.int64},
         name="glm_inputs",
     )
     new_values = {
@@ -263,6 +265,7 @@ def _make_outputs(network):
             ]
         ),
         namespace={"glm_uniform": glm_uniform, **network.activation.namespace},
+        dtype={"presentation": np.int64},
         name="glm_outputs",
     )
     new_values = {
@@ -317,7 +320,7 @@ def _exchange(group, n_steps, new_values, read, order, turn=None):
     lines = []
     for name, call in new_values.items():
         is_integer = np.issubdtype(group.variables[name].dtype, np.integer)
-        c_type = "int" if is_integer else "double"
+        c_type = f"{np.dtype(group.variables[name].dtype)}_t" if is_integer else "double"
         function = f"{group.name}_{name}"
         first = f"if (i == 0) glmbrian::exchange().{turn}();" if turn and not lines else ""
         value = call if call.lstrip("-").isdigit() else f"glmbrian::exchange().{call}"

@@ -55,6 +55,7 @@ class Program:
 
     def train(self, network, parameters, inputs, labels, training, progress):
         """See `glmbrian.devices`."""
+        network = network.without_silent_lags()
         shares = network.shares()
         part = replace(network, n_replicas=shares[0].stop)
 
@@ -78,6 +79,7 @@ class Program:
 
     def test(self, network, parameters, inputs, testing, progress):
         """See `glmbrian.devices`."""
+        network = network.without_silent_lags()
 
         def write_job(job):
             write_testing(job, network, parameters, inputs, testing)

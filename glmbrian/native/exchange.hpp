@@ -57,7 +57,7 @@ public:
         return phase_ == respond && schedule_.job.rate && is_right ? 1 : -1;
     }
     int period() const { return (int)std::min(schedule_.job.target_period, (int64_t)INT32_MAX); }
-    int presentation() const { return (int)schedule_.presentation(); }
+    int64_t presentation() const { return schedule_.presentation(); }
     int input_key_low() const { return (int)(uint32_t)schedule_.job.input_key; }
     int input_key_high() const { return (int)(uint32_t)(schedule_.job.input_key >> 32); }
     int output_key_low() const { return (int)(uint32_t)schedule_.job.output_key; }

@@ -94,8 +94,8 @@ private:
     {
         encoder_.begin(schedule_.item(), schedule_.presentation());
         encoder_.expect(schedule_.next_item());
-        neuron_presentation()[0] = (int32_t)schedule_.presentation();
-        neuron_first_step()[0] = (int32_t)timestep();
+        neuron_presentation()[0] = schedule_.presentation();
+        neuron_first_step()[0] = timestep();
         clear_filters();
         std::fill_n(spike_count_, N_OUTPUTS, 0);
     }
