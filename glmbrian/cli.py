@@ -77,24 +77,26 @@ def _parser():
     _add_data_options(train)
     _add_classifier_options(train)
     train.add_argument("--device", choices=("auto", *DEVICES), default="auto",
-                       help="auto: cpp_standalone where there is a C++ compiler, else runtime")
+                       help="auto: cpp_standalone where there is a C++ compiler, else runtime "
+                       "(default: %(default)s)")
     train.add_argument("--output", type=Path, default=Path("glmbrian-output"), metavar="DIR",
-                       help="folder for model.npz and training.png (default %(default)s)")
+                       help="folder for model.npz and training.png (default: %(default)s)")
     train.set_defaults(run=_train)
 
     evaluate = commands.add_parser("evaluate", help="test a trained model")
     evaluate.add_argument("model", type=Path, help="model.npz, or an exported folder that has run")
-    _add_data_options(evaluate, classes=None)
+    _add_data_options(evaluate, classes=None, sizes=("n_test",))
     evaluate.add_argument("--device", choices=("auto", *DEVICES), default="auto",
-                          help="as for train; not necessarily that of the training")
+                          help="as for train; not necessarily that of the training "
+                          "(default: %(default)s)")
     evaluate.set_defaults(run=_evaluate)
 
     export = commands.add_parser("export", help="write a project that trains by itself")
     export.add_argument("directory", type=Path, metavar="DIR", help="a new or an empty folder")
-    _add_data_options(export)
+    _add_data_options(export, sizes=("n_train",))
     _add_classifier_options(export)
     export.add_argument("--device", choices=EXPORTING, default="cpp_standalone",
-                        help="what the project is made for (default %(default)s)")
+                        help="what the project is made for (default: %(default)s)")
     export.set_defaults(run=_export)
 
     reproduce = commands.add_parser("reproduce", help="run the paper's experiments")
@@ -103,11 +105,12 @@ def _parser():
 
     benchmark = commands.add_parser("benchmark", help="measure speed beside other implementations")
     benchmark.add_argument("--quick", action="store_true", help="minutes: fewer sizes and rounds")
-    benchmark.add_argument("--rounds", type=int, metavar="N", help="(default 5, quick 3)")
+    benchmark.add_argument("--rounds", type=int, metavar="N", help="of measurements (default: 5, quick 3)")
     benchmark.add_argument("--data-dir", type=Path, metavar="DIR",
-                           help="IDX files of the whole of MNIST, for the comparison of many images")
+                           help="IDX files of the whole of MNIST, for the comparison of many images "
+                           "(default: none, which leaves it out)")
     benchmark.add_argument("--output", type=Path, default=Path("glmbrian-benchmark"), metavar="DIR",
-                           help="folder for tables and pictures (default %(default)s)")
+                           help="folder for tables and pictures (default: %(default)s)")
     benchmark.set_defaults(run=_benchmark)
 
     cache = commands.add_parser("cache", help="say what the compiled programs take, or remove them")
@@ -126,14 +129,17 @@ def _parser():
     return parser  # fmt: skip
 
 
-def _add_data_options(command, classes=(5, 7)):
+def _add_data_options(command, classes=(5, 7), sizes=("n_train", "n_test")):
     default = "those of the model" if classes is None else " ".join(map(str, classes))
     command.add_argument("--classes", nargs="+", default=classes, metavar="DIGIT",
                          help=f"digits, or 'all' (default: {default})")
-    command.add_argument("--n-train", type=int, default=1000, metavar="N", help="images a class")
-    command.add_argument("--n-test", type=int, default=1000, metavar="N", help="images a class")
+    for name, kind in (("n_train", "training"), ("n_test", "test")):
+        # The other one is taken, since scripts may give it, but does nothing.
+        text = f"{kind} images a class (default: %(default)s)" if name in sizes else argparse.SUPPRESS
+        command.add_argument("--" + name.replace("_", "-"), type=int, default=1000, metavar="N", help=text)
     command.add_argument("--data-dir", type=Path, metavar="DIR",
-                         help="IDX files of MNIST to use in place of those that come along")  # fmt: skip
+                         help="folder with IDX files of MNIST (default: those that come with "
+                         "glmbrian)")  # fmt: skip
 
 
 def _add_classifier_options(command):
@@ -143,28 +149,32 @@ def _add_classifier_options(command):
     from .estimator import DECODINGS, GLMClassifier
 
     options = {
-        "decoding": dict(choices=DECODINGS),
+        "decoding": dict(choices=DECODINGS, help="training rule, and how to decide"),
         "n_steps": dict(type=int, metavar="T", help="steps of a presentation"),
         "n_basis": dict(type=int, metavar="K", help="basis functions of a kernel"),
         "window": dict(type=int, metavar="LAGS", help="lags of a kernel"),
-        "learning_rate": dict(type=float, metavar="RATE"),
-        "n_epochs": dict(type=int, metavar="N"),
-        "batch_size": dict(type=int, metavar="N"),
+        "learning_rate": dict(type=float, metavar="RATE", help="step of training"),
+        "n_epochs": dict(type=int, metavar="N", help="passes through the training images"),
+        "batch_size": dict(type=int, metavar="N", help="images an update"),
         "weight_scale": dict(type=float, metavar="SCALE",
                              help="weights start uniform within +-SCALE"),
         "bias_init": dict(type=_bias, metavar="BIAS",
                           help="where biases start: a number or 'uniform'"),
-        "activation": dict(choices=BUILT_IN_ACTIVATIONS),
+        "activation": dict(choices=BUILT_IN_ACTIVATIONS, help="spike probability of a potential"),
         "target_period": dict(type=int, metavar="N", help="period of the desired train (rate)"),
-        "on_silence": dict(choices=ON_SILENCE),
-        "on_tie": dict(choices=ON_TIE),
-        "random_state": dict(type=int, metavar="SEED", help="seed (default 0)"),
+        "on_silence": dict(choices=ON_SILENCE, help="decision without any output spike"),
+        "on_tie": dict(choices=ON_TIE, help="decision between outputs that are level"),
+        "random_state": dict(type=int, metavar="SEED", help="seed"),
     }  # fmt: skip
-    defaults = GLMClassifier().get_params()
+    defaults = {
+        **GLMClassifier().get_params(),
+        "window": "the larger of T and K",
+        "random_state": 0,
+    }
     command.add_argument("--paper-settings", action="store_true",
                          help="the paper's learning rate, epochs and start, where not given")  # fmt: skip
     for name, settings in options.items():
-        settings.setdefault("help", f"(default {defaults[name]})")
+        settings["help"] += f" (default: {defaults[name]})"
         command.add_argument("--" + name.replace("_", "-"), **settings)
 
 
@@ -176,16 +186,16 @@ def _add_reproduce_options(command):
     command.add_argument("--quick", action="store_true",
                          help="fewer images, epochs, seeds and points")
     command.add_argument("--seeds", type=int, metavar="N",
-                         help=f"fits a point (default {FULL.n_seeds}, quick {QUICK.n_seeds})")
+                         help=f"fits a point (default: {FULL.n_seeds}, quick {QUICK.n_seeds})")
     workers = command.add_mutually_exclusive_group()
     workers.add_argument("--jobs", type=int, metavar="N",
                          help="fits at a time on this machine (default: one a core)")
     workers.add_argument("--dask", metavar="ADDRESS",
                          help="run on the Dask cluster with this scheduler, tcp://...")
     command.add_argument("--output", type=Path, metavar="DIR",
-                         help="folder for tables and figures (default glmbrian-results, or "
-                         "glmbrian-results-quick); with results of the same settings it is gone on "
-                         "with")  # fmt: skip
+                         help="folder for tables and figures; if it holds results of the same "
+                         "settings, only what is missing is done (default: glmbrian-results, quick "
+                         "glmbrian-results-quick)")  # fmt: skip
 
 
 def _bias(text):

@@ -137,6 +137,7 @@ def load_mnist(classes=(5, 7), n_train=1000, n_test=1000, data_dir=None):
         read): ``train-images-idx3-ubyte``, ``train-labels-idx1-ubyte``, and
         ``t10k-images-idx3-ubyte`` and ``t10k-labels-idx1-ubyte`` as in the
         original MNIST, or the latter two with ``test`` in place of ``t10k``.
+        Names with a dot, such as ``train-images.idx3-ubyte``, are read too.
 
     Returns
     -------
@@ -335,8 +336,12 @@ def _shipped_data():
 
 
 def _find(folder, stem):
-    """The file of this name in the folder, plain or .gz, or None."""
-    for name in (stem, stem + ".gz"):
+    """The file of this name in the folder, plain or .gz, or None.
+
+    Some programs unpack `train-images-idx3-ubyte.gz` to `train-images.idx3-ubyte`.
+    """
+    dotted = stem.replace("-idx", ".idx")
+    for name in (stem, stem + ".gz", dotted, dotted + ".gz"):
         if (folder / name).is_file():
             return folder / name
     return None
@@ -354,7 +359,8 @@ def _find_test_name(folder):
     if not found:
         raise FileNotFoundError(
             f"data_dir '{folder}' has no test images: it must have a file "
-            "t10k-images-idx3-ubyte or test-images-idx3-ubyte, plain or .gz"
+            "t10k-images-idx3-ubyte or test-images-idx3-ubyte, plain or .gz (or "
+            "t10k-images.idx3-ubyte, with a dot)"
         )
     return found[0]
 
@@ -381,7 +387,8 @@ def read_split(folder, split):
         file = _find(folder, stem)
         if file is None:
             raise FileNotFoundError(
-                f"data_dir '{folder}' must have a file {stem} or {stem}.gz"
+                f"data_dir '{folder}' must have a file {stem} or {stem}.gz (or "
+                f"{stem.replace('-idx', '.idx')}, with a dot)"
             )
         files.append(file)
     images_file, labels_file = files

@@ -100,7 +100,7 @@ def _fit(classifiers, X, y, sample_weight, n_jobs):
             training,
             progress,
         )
-    parameters.check_finite(history, training)
+    parameters.check_moderate(history, training)
     for replica, classifier in enumerate(classifiers):
         own = parameters.of(slice(replica, replica + 1), network)
         classifier._set_learned(own.copy(), network, classes, n_presentations)

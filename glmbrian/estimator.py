@@ -32,7 +32,7 @@ from .labels import (
     indices,
     weighted_by_class,
 )
-from .model import Inputs, Network, Outcome, Parameters, Testing, Training
+from .model import LARGEST, Inputs, Network, Outcome, Parameters, Testing, Training
 from .progress import Progress
 from .randomness import check_random_state, derive_keys
 from .saved_model import SavedModel
@@ -70,9 +70,6 @@ _TRAIN_INPUTS, _ORDER, _START, _TEST_INPUTS, _TEST_OUTPUTS, _CHOICES = _PURPOSES
 
 #: Brian's integers, which number the presentations of a test, and C++'s sizes end here.
 _MOST = 2**31 - 1
-
-#: Where parameters may start: far beyond any use, and far from overflow.
-_MOST_EXTREME_START = 1e100
 
 #: Images have at least so many rows and columns.
 _SMALLEST_IMAGE = 8
@@ -292,7 +289,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         ------
         TypeError, ValueError
             If a parameter or an array is not valid; nothing has been compiled then.  Or if
-            training ends in parameters that are not finite.
+            training diverges.
         RuntimeError
             If there is no C++ compiler, or compiling or running fails.  Whatever the
             error, the classifier is as it was before.
@@ -386,7 +383,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             parameters, history, timing = get_device(self.device).train(
                 network, start, inputs, labels, training, progress
             )
-        parameters.check_finite(history, training)
+        parameters.check_moderate(history, training)
         n_presentations += training.first_presentation
         self._set_learned(parameters, network, classes, n_presentations)
         self.history_ = history[:, 0]
@@ -509,10 +506,9 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             if self.window is not None:
                 _count(self.window, "window")
         real(self.learning_rate, "learning_rate", 0, strict=True)
-        real(self.weight_scale, "weight_scale", 0, _MOST_EXTREME_START)
+        real(self.weight_scale, "weight_scale", 0, LARGEST)
         if not (isinstance(self.bias_init, str) and self.bias_init == "uniform"):
-            extreme = _MOST_EXTREME_START
-            real(self.bias_init, "bias_init (unless it is 'uniform')", -extreme, extreme)
+            real(self.bias_init, "bias_init (unless it is 'uniform')", -LARGEST, LARGEST)
         get_activation(self.activation)
         choice(self.device, "device", DEVICES)
         if self.gpu is not None:

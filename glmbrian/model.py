@@ -15,6 +15,10 @@ from .encoding import as_bytes, levels
 from .learning import desired_train
 
 
+#: Parameters and log-likelihoods beyond are of a training that has diverged.
+LARGEST = 1e100
+
+
 @dataclass(frozen=True)
 class Network:
     """The two-layer network: what has to be compiled.
@@ -82,14 +86,14 @@ class Parameters:
             self, weights=self.weights.copy(), feedback=self.feedback.copy(), bias=self.bias.copy()
         )
 
-    def check_finite(self, history, training):
+    def check_moderate(self, history, training):
         """Raise if the `training` that led here, and has this `history`, has diverged."""
-        if all(np.all(np.isfinite(part)) for part in (*vars(self).values(), history)):
+        if all(np.all(np.abs(part) <= LARGEST) for part in (*vars(self).values(), history)):
             return
         weights = training.sample_weights
         weighted = "" if weights is None else f", sample_weight and class_weight up to {weights.max():g}"
         raise ValueError(
-            "training ended in parameters or log-likelihoods that are not finite, with learning_rate="
+            f"training ended in parameters or log-likelihoods beyond {LARGEST:g}, with learning_rate="
             f"{training.learning_rates.max():g}{weighted}; one of them, or bias_init or weight_scale, "
             "is too large"
         )
