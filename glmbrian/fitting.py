@@ -11,9 +11,9 @@ from .activations import get_activation
 from .bases import as_basis
 from .connectivity import find_pairs
 from .learning import filtered_in_chunks, rate_gradient
-from .neurons import _named_kernels
-from .population import GLMPopulation, checked_inputs, checked_mask
-from .validation import binary_array, integer, real
+from .neurons import stacked
+from .population import GLMPopulation, checked_data, checked_mask, kernels_by_name
+from .validation import integer, real
 
 #: Rows of the design matrix that are weighted at a time.
 _CHUNK = 2**13
@@ -21,11 +21,18 @@ _CHUNK = 2**13
 #: How often a step is halved at most that does not lead up.
 _LARGEST_HALVING = 60
 
+#: Values between which the squares of all sums are numbers, with room for basis functions.
+_SMALLEST_INPUT, _LARGEST_INPUT = 1e-100, 1e100
+
+#: How much larger than its standard deviation the mean of an input may be: beyond, it is
+#: taken for a constant, since the information has the square of that ratio.
+_LARGEST_OFFSET = 1e6
+
 
 def fit_population(
     outputs,
-    inputs,
-    kernels,
+    inputs=None,
+    kernels=None,
     feedback=None,
     activation="sigmoid",
     penalty=0.0,
@@ -33,6 +40,7 @@ def fit_population(
     connect=None,
     tol=1e-8,
     max_iter=200,
+    dt=None,
 ):
     """Fit the kernels and biases of a population to recorded spike trains.
 
@@ -44,14 +52,16 @@ def fit_population(
 
     Parameters
     ----------
-    outputs : array_like of 0/1, shape (T, n)
+    outputs : array_like of 0/1, shape (T, n), or Recording
         Recorded trains of the population.
-    inputs : array_like of float or dict of str to array_like
+    inputs : array_like of float or dict of str to array_like, optional
         The input of each kernel, shape (T, n_source): spikes, counts or any continuous
-        stimulus.  An array where there is one kernel.  Coupling is a kernel whose
-        input are the outputs: ``inputs={"stimulus": x, "coupling": outputs}``.
-    kernels : Basis or dict of str to Basis
-        As for `GLMPopulation`.
+        stimulus.  An array where there is one kernel, and nothing where there is none.
+        Coupling is a kernel whose input are the outputs:
+        ``inputs={"stimulus": x, "coupling": outputs}``.  Recordings are binned.
+    kernels : Basis or dict of str to Basis, optional
+        As for `GLMPopulation`; without, the neurons have a bias and a feedback kernel,
+        or the bias alone.
     feedback : Basis, optional
         Basis of the feedback kernel.
     activation : {"sigmoid", "probit", "cloglog"} or Activation
@@ -66,12 +76,17 @@ def fit_population(
         longest window.
     connect : dict of str to (bool, str or pair of arrays), optional
         For each kernel, the pairs (source, neuron) that have weights, as in
-        `GLMSynapses`; all by default.  With a feedback kernel beside the coupling,
-        ``{"coupling": "i != j"}`` leaves a neuron's effect on itself to the feedback.
+        `GLMSynapses`.  By default all, but for a neuron's coupling with itself where the
+        basis of the feedback can form the same kernels: there the two could be split at
+        will, and the coupling's weights are 0.
     tol : float
         Largest distance to the maximum, in standard errors of the parameters.
     max_iter : int
         Largest number of steps.
+    dt : Quantity of time, optional
+        Duration of a step of the data, such as ``1*ms``.  By default what the data say: a
+        `Recording` made of bins or of a monitor, or a Tsd or TsdFrame of pynapple.  The
+        population keeps it, so that its neurons run at this step.
 
     Returns
     -------
@@ -83,7 +98,9 @@ def fit_population(
     ------
     ValueError, TypeError
         If shapes do not match, values are not finite, or a neuron spikes never, or in
-        every step that counts: its bias would be infinite.
+        every step that counts: its bias would be infinite.  If the data are not in steps
+        of `dt`, or not in the same.  If an input is too large or too small to be squared,
+        or its mean so far from 0 that its variation is lost beside it.
 
     Warns
     -----
@@ -92,7 +109,9 @@ def fit_population(
         inputs tells without error when there is no spike, or when there is, as after
         an own spike with a refractory period.  The fit ends where no more than 1e-8
         nats can be gained; some weights are then large, and say only so much.  A
-        `penalty` keeps them finite.  Also if `max_iter` steps were not enough.
+        `penalty` keeps them finite.  Also if `max_iter` steps were not enough, and if a
+        neuron's coupling with itself stands beside a feedback kernel that can form part
+        of it, so that the split between them is arbitrary.
 
     Notes
     -----
@@ -112,9 +131,12 @@ def fit_population(
     array([[0.25 ],
            [0.125]])
     """
-    kernels = _named_kernels(kernels)
-    inputs, n_steps = checked_inputs(inputs, kernels, dict.fromkeys(kernels, "n_source"))
-    outputs = binary_array(outputs, "outputs", (n_steps, "n"))
+    kernels = kernels_by_name({} if kernels is None and inputs is None else kernels)
+    if outputs is None:
+        raise TypeError("outputs must be an array of the shape (T, n), got None")
+    inputs, outputs, n_steps, dt = checked_data(
+        inputs, outputs, kernels, dict.fromkeys(kernels, "n_source"), "n", dt, mask is not None
+    )
     n = outputs.shape[1]
     if n == 0:
         raise ValueError("outputs must have at least one neuron")
@@ -122,10 +144,14 @@ def fit_population(
         feedback = as_basis(feedback, "feedback")
     activation = get_activation(activation)
     penalty = real(penalty, "penalty", 0)
-    rows = checked_mask(mask, n_steps)
     tol = real(tol, "tol", 0, strict=True)
     max_iter = integer(max_iter, "max_iter")
+    rows = checked_mask(mask, n_steps)
+    for name, x in inputs.items():
+        _check_scale(x, x[rows], f"inputs[{name!r}]")
     connected = _connected(connect, {name: x.shape[1] for name, x in inputs.items()}, n)
+    if feedback is not None:
+        _leave_to_feedback(connected, connect or {}, inputs, outputs, kernels, feedback, penalty)
     targets = outputs[rows]
     silences = 1 - targets
     for events, says in (targets, "never spikes"), (silences, "always spikes"):
@@ -136,7 +162,7 @@ def fit_population(
                 "and no bias is the best for it; leave it out"
             )
 
-    common = design_matrix(inputs, kernels)[rows]
+    common = (design_matrix(inputs, kernels) if kernels else np.ones((n_steps, 1)))[rows]
     parameters = np.zeros((n, common.shape[1]))
     feedback_weights = None if feedback is None else np.zeros((n, feedback.n_basis))
     endless, unfinished = [], []
@@ -171,7 +197,7 @@ def fit_population(
             stacklevel=2,
         )
     bias, weights = split_parameters(parameters, inputs, kernels)
-    return GLMPopulation(bias, kernels, weights, feedback, feedback_weights, activation)
+    return GLMPopulation(bias, kernels, weights, feedback, feedback_weights, activation, dt)
 
 
 def design_matrix(inputs, kernels):
@@ -181,6 +207,7 @@ def design_matrix(inputs, kernels):
     ----------
     inputs : dict of str to ndarray of float, shape (T, n_source)
     kernels : dict of str to Basis
+        At least one.
 
     Returns
     -------
@@ -204,7 +231,7 @@ def filtered_by_each(series, basis):
 def split_parameters(parameters, inputs, kernels):
     """Return bias and weights from parameters (n, n_columns of `design_matrix`)."""
     n_weights = [inputs[name].shape[1] * basis.n_basis for name, basis in kernels.items()]
-    bias, *parts = np.split(parameters, np.cumsum([1, *n_weights[:-1]]), axis=1)
+    bias, *parts = np.split(parameters, np.cumsum([1, *n_weights])[:-1], axis=1)
     weights = {
         name: part.reshape(len(parameters), inputs[name].shape[1], basis.n_basis).swapaxes(0, 1)
         for part, (name, basis) in zip(parts, kernels.items())
@@ -298,3 +325,58 @@ def _connected(connect, n_sources, n):
         connected[name] = np.zeros((n_source, n), dtype=bool)
         connected[name][find_pairs(connect.get(name, True), n_source, n)] = True
     return connected
+
+
+def _leave_to_feedback(connected, connect, inputs, outputs, kernels, feedback, penalty):
+    """Take from `connected` each neuron's own train, where feedback stands for it already.
+
+    Only where the user has not said what is connected, and nothing is lost.
+    """
+    arbitrary = []
+    own_trains = [train.tobytes() for train in outputs.T.astype(float)]
+    for name, x in inputs.items():
+        own = np.array(
+            [[column == train for train in own_trains] for column in (c.tobytes() for c in x.T)]
+        ).reshape(connected[name].shape)
+        if not np.any(own & connected[name]):
+            continue
+        own_rank, both_rank = _ranks(feedback.matrix, kernels[name].matrix)
+        if both_rank == own_rank and name not in connect:
+            connected[name] &= ~own
+        elif both_rank < own_rank + np.linalg.matrix_rank(kernels[name].matrix):
+            arbitrary.append(name)
+    # A penalty decides the split.
+    if arbitrary and penalty == 0:
+        warnings.warn(
+            f"the kernels {arbitrary} couple neurons with themselves, beside a feedback kernel that "
+            "can form part of the same: the fit has split the two at will. Pass connect="
+            f"{{{arbitrary[0]!r}: 'i != j'}} to leave a neuron's effect on itself to the feedback, "
+            "or leave feedback out",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+
+def _ranks(first, second):
+    """Return how many dimensions the functions of one basis span, and those of both."""
+    both = stacked([first, second])
+    both = both / np.maximum(np.abs(both).max(axis=0), np.finfo(float).tiny)
+    return np.linalg.matrix_rank(both[:, : first.shape[1]]), np.linalg.matrix_rank(both)
+
+
+def _check_scale(x, counted, name):
+    """Raise if numbers are too few for an input, shape (T, n_source)."""
+    largest = np.abs(x).max(axis=0, initial=0.0)
+    for source in np.flatnonzero(
+        (largest > 0) & ((largest < _SMALLEST_INPUT) | (largest > _LARGEST_INPUT))
+    ):
+        raise ValueError(
+            f"{name} must be of a scale from {_SMALLEST_INPUT:g} to {_LARGEST_INPUT:g}, and source "
+            f"{source} goes up to {largest[source]:g}; divide it by its standard deviation"
+        )
+    spread, mean = np.ptp(counted, axis=0), np.abs(counted.mean(axis=0))
+    for source in np.flatnonzero((spread > 0) & (mean > _LARGEST_OFFSET * counted.std(axis=0))):
+        raise ValueError(
+            f"{name}: source {source} varies by {spread[source]:g} only, around a mean of "
+            f"{mean[source]:g}, beside which it is lost; subtract the mean, for which the bias stands"
+        )

@@ -30,6 +30,7 @@ from .filters import (
     shift_register,
 )
 from .randomness import derive_keys, glm_uniform, split_key
+from .time_steps import require_step
 from .validation import check_brian_arguments, check_size, finite_array, integer
 from .write_through import WriteThrough
 
@@ -236,6 +237,7 @@ class GLMNeurons(NeuronGroup):
             feedback=feedback,
             activation=activation,
             filter_state=channels + pending,
+            fitted_dt=None,
             _drive_names=set() if not isinstance(drive, str) else get_identifiers(drive) - {"i"},
         ).items():
             self.add_attribute(key)
@@ -371,6 +373,8 @@ class GLMNeurons(NeuronGroup):
         super().set_states(values, *args, level=level + 1, **kwds)
 
     def before_run(self, run_namespace):
+        # Set by the population whose parameters these are: at another step they mean nothing.
+        require_step(self, self.fitted_dt, "neurons")
         try:
             self.resolve_all(self._drive_names, run_namespace)
         except KeyError as error:

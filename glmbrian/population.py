@@ -1,13 +1,18 @@
 """The parameters of a population of GLM neurons, apart from any simulation."""
 
 import numpy as np
+from brian2 import second
+from sklearn.utils.validation import check_is_fitted
 
 from .activations import get_activation, name_to_save
 from .bases import CustomBasis, IndicatorBasis, as_basis
+from .display import html_table
+from .estimator import GLMClassifier
 from .learning import potential_of_inputs, potential_of_outputs, rate_gradient
 from .neurons import GLMNeurons, _named_kernels
 from .storage import as_path, load_npz, reading, save_npz
 from .synapses import GLMSynapses
+from .time_steps import in_steps, neuron_clock, require_step, time_step
 from .validation import binary_array, choice, finite_array
 
 
@@ -25,7 +30,8 @@ class GLMPopulation:
     ----------
     bias : array_like of float, shape (n,)
     kernels : Basis or dict of str to Basis
-        Basis of the synaptic kernels, called ``"stimulus"``, or several by name.
+        Basis of the synaptic kernels, called ``"stimulus"``, or several by name; ``{}``
+        for neurons that nothing drives but their bias and their own spikes.
     weights : array_like of float or dict of str to array_like
         Weights w of each kernel, shape (n_source, n, n_basis); an array where there
         is one kernel.
@@ -35,11 +41,16 @@ class GLMPopulation:
         Weights v of the feedback kernel.  The last two go together.
     activation : {"sigmoid", "probit", "cloglog"} or Activation
         The firing probability g(u).
+    dt : Quantity of time, optional
+        Duration of a step, such as ``1*ms``: the one that the parameters were fitted at.
+        Neurons of the population run at it, and at no other.
 
     Attributes
     ----------
     n : int
         Number of neurons.
+    dt : Quantity or None
+        None if it is unknown.  It can be set.
     bias, kernels, weights, feedback, feedback_weights, activation
         As above; `kernels` and `weights` are dicts.
 
@@ -68,12 +79,19 @@ class GLMPopulation:
     """
 
     def __init__(
-        self, bias, kernels, weights, feedback=None, feedback_weights=None, activation="sigmoid"
+        self,
+        bias,
+        kernels,
+        weights,
+        feedback=None,
+        feedback_weights=None,
+        activation="sigmoid",
+        dt=None,
     ):
         self.bias = finite_array(bias, "bias", ("n",)).copy()
         if self.n == 0:
             raise ValueError("bias must have at least one entry")
-        self.kernels = _named_kernels(kernels)
+        self.kernels = kernels_by_name(kernels)
         weights = by_kernel(weights, "weights", self.kernels)
         self.weights = {
             name: finite_array(
@@ -90,9 +108,10 @@ class GLMPopulation:
                 feedback_weights, "feedback_weights", (self.n, feedback.n_basis)
             ).copy()
         self.activation = get_activation(activation)
+        self.dt = dt
 
     @classmethod
-    def from_kernels(cls, bias, kernels, feedback=None, activation="sigmoid"):
+    def from_kernels(cls, bias, kernels, feedback=None, activation="sigmoid", dt=None):
         """Return the population with these kernels, each given by its values.
 
         Parameters
@@ -104,6 +123,8 @@ class GLMPopulation:
         feedback : array_like of float, shape (n, window), optional
             Feedback kernels.
         activation : str or Activation
+        dt : Quantity of time, optional
+            As for `GLMPopulation`.
 
         Returns
         -------
@@ -132,10 +153,58 @@ class GLMPopulation:
         if feedback is not None:
             feedback = finite_array(feedback, "feedback", ("n", "window"))
             basis = IndicatorBasis(feedback.shape[1])
-        return cls(bias, bases, weights, basis, feedback, activation)
+        return cls(bias, bases, weights, basis, feedback, activation, dt)
 
     @classmethod
-    def from_network(cls, neurons, synapses):
+    def from_classifier(cls, classifier, dt=None):
+        """Return the output neurons of a fitted classifier, to put them into a network.
+
+        Parameters
+        ----------
+        classifier : GLMClassifier
+        dt : Quantity of time, optional
+            Duration of a step of the network.  The steps of a classifier have none.
+
+        Returns
+        -------
+        GLMPopulation
+            One neuron a class, in the order of ``classifier.classes_``, with the kernel
+            ``"stimulus"`` from the inputs.  After rate decoding there is feedback too.
+
+        Raises
+        ------
+        TypeError
+            If `classifier` is something else.
+        sklearn.exceptions.NotFittedError
+            If it is not fitted.
+
+        Examples
+        --------
+        >>> import numpy as np, glmbrian as glm
+        >>> from brian2 import ms
+        >>> X, y = np.array([[0.0, 1.0], [1.0, 0.0]] * 5), [0, 1] * 5
+        >>> classifier = glm.GLMClassifier(n_steps=4, n_epochs=1, device="runtime", verbose=False)
+        >>> population = glm.GLMPopulation.from_classifier(classifier.fit(X, y), dt=1 * ms)
+        >>> population.n, population.kernel("stimulus").shape
+        (2, (2, 2, 4))
+        """
+        if not isinstance(classifier, GLMClassifier):
+            raise TypeError(f"classifier must be a GLMClassifier, got {classifier!r}")
+        check_is_fitted(classifier, "weights_")
+        # First-to-spike decisions end with the first spike, so that it has no effect.
+        fed_back = classifier.decoding == "rate"
+        return cls(
+            classifier.bias_,
+            classifier.basis_,
+            classifier.weights_,
+            classifier.basis_ if fed_back else None,
+            classifier.feedback_ if fed_back else None,
+            classifier.activation,
+            dt,
+        )
+
+    @classmethod
+    def from_network(cls, neurons, synapses=()):
         """Read the parameters of neurons and synapses of a Brian network.
 
         Parameters
@@ -145,11 +214,12 @@ class GLMPopulation:
             All synapses onto these neurons.  Where several are of one kernel, the
             sources of that kernel are those of the first, followed by those of the
             next, in the order of this list: so are the columns of its input.  Kernels
-            without synapses are left out.
+            without synapses are left out; by default there are none.
 
         Returns
         -------
         GLMPopulation
+            Its `dt` is that of the neurons' clock.
 
         Raises
         ------
@@ -195,8 +265,6 @@ class GLMPopulation:
                     "at its first lags"
                 )
             weights.setdefault(each.kernel, []).append(each.w)
-        if not weights:
-            raise ValueError("synapses must be at least one")
         kernels = {name: basis for name, basis in neurons.kernels.items() if name in weights}
         return cls(
             np.array(neurons.bias),
@@ -205,7 +273,17 @@ class GLMPopulation:
             neurons.feedback,
             None if neurons.feedback is None else neurons.feedback_weights,
             neurons.activation,
+            neurons.clock.dt,
         )
+
+    @property
+    def dt(self):
+        """Duration of a step, a Quantity, or None if it is unknown."""
+        return self._dt
+
+    @dt.setter
+    def dt(self, dt):
+        self._dt = time_step(dt)
 
     @property
     def n(self):
@@ -239,7 +317,7 @@ class GLMPopulation:
         >>> population.kernel("coupling")
         array([[[ 2. ,  0.5, -1. ]]])
         """
-        choice(name, "name", tuple(self.kernels))
+        self._require_kernel(name, "name")
         return self.kernels[name].kernels(self.weights[name])
 
     def feedback_kernels(self):
@@ -272,7 +350,7 @@ class GLMPopulation:
             )
         return self.feedback.kernels(self.feedback_weights)
 
-    def membrane_potential(self, inputs, outputs=None):
+    def membrane_potential(self, inputs=None, outputs=None):
         """Return the membrane potentials that given trains cause.
 
         Eq. membrane_potential_GLM: step t sees what came in the steps
@@ -282,9 +360,10 @@ class GLMPopulation:
         ----------
         inputs : array_like of float or dict of str to array_like
             The input of each kernel, shape (T, n_source): spikes, counts or any
-            continuous stimulus.  An array where there is one kernel.
+            continuous stimulus.  An array where there is one kernel, and nothing where
+            there is none.  A `Recording` is binned in steps of `dt`.
         outputs : array_like of 0/1, shape (T, n), optional
-            Output trains; needed where there is a feedback kernel.
+            Output trains; needed where there is a feedback kernel, or no other.
 
         Returns
         -------
@@ -293,7 +372,8 @@ class GLMPopulation:
         Raises
         ------
         ValueError, TypeError
-            If inputs are missing, shapes do not match, or values are not finite.
+            If inputs are missing, shapes do not match, values are not finite, or data
+            are in steps other than `dt`.
 
         Examples
         --------
@@ -310,19 +390,22 @@ class GLMPopulation:
                [-1.]])
         """
         n_sources = {name: len(weights) for name, weights in self.weights.items()}
-        inputs, n_steps = checked_inputs(inputs, self.kernels, n_sources)
-        if outputs is not None:
-            outputs = binary_array(outputs, "outputs", (n_steps, self.n))
-        elif self.feedback is not None:
+        inputs, outputs, n_steps, _ = checked_data(
+            inputs, outputs, self.kernels, n_sources, self.n, self.dt, has_mask=True
+        )
+        if outputs is None and self.feedback is not None:
             raise ValueError("outputs are needed: these neurons have a feedback kernel")
         u = np.tile(self.bias, (n_steps, 1))
-        for name, basis in self.kernels.items():
-            u += potential_of_inputs(inputs[name], basis.matrix, self.weights[name], 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for name, basis in self.kernels.items():
+                u += potential_of_inputs(inputs[name], basis.matrix, self.weights[name], 0.0)
+        if not np.all(np.isfinite(u)):
+            raise ValueError("inputs are too large: some potentials are beyond the largest number")
         if self.feedback is not None:
             u += potential_of_outputs(outputs, self.feedback.matrix, self.feedback_weights)
         return u
 
-    def firing_probability(self, inputs, outputs=None):
+    def firing_probability(self, inputs=None, outputs=None):
         """Return the firing probabilities g(u) that given trains cause.
 
         Parameters
@@ -351,7 +434,7 @@ class GLMPopulation:
         """
         return self.activation.probability(self.membrane_potential(inputs, outputs))
 
-    def log_likelihood(self, outputs, inputs, mask=None):
+    def log_likelihood(self, outputs, inputs=None, mask=None):
         """Return the log-probability of output trains, given themselves and the inputs.
 
         Eq. LL_conv, in nats, summed over steps and neurons: the outputs are fed back,
@@ -386,7 +469,10 @@ class GLMPopulation:
         >>> round(float(population.log_likelihood(outputs, inputs, [False, True, False])), 3)
         -0.127
         """
+        if outputs is None:
+            raise TypeError(f"outputs must be an array of the shape (T, {self.n}), got None")
         u = self.membrane_potential(inputs, outputs)
+        outputs = in_steps({"outputs": outputs}, self.dt, has_mask=True)[0]["outputs"]
         outputs = binary_array(outputs, "outputs", u.shape)
         rows = checked_mask(mask, len(u))
         return rate_gradient(u[rows], outputs[rows], self.activation)[0]
@@ -405,7 +491,8 @@ class GLMPopulation:
         -------
         ndarray of float, shape (T, n)
             Step t sees the samples up to ``t - 1``.  In a simulation this goes to
-            ``GLMNeurons(drive=...)`` as a `brian2.TimedArray`.
+            ``population.neurons(drive=...)`` as a `brian2.TimedArray` with the
+            population's `dt`.
 
         Raises
         ------
@@ -427,8 +514,9 @@ class GLMPopulation:
         >>> monitor.u[0]
         array([-2. , -1. , -1.5, -2. ,  1. ])
         """
-        choice(kernel, "kernel", tuple(self.kernels))
+        self._require_kernel(kernel, "kernel")
         basis, weights = self.kernels[kernel], self.weights[kernel]
+        stimulus = in_steps({"stimulus": stimulus}, self.dt, has_mask=True)[0]["stimulus"]
         stimulus = finite_array(stimulus, "stimulus", ("T", len(weights)))
         _require_steps(stimulus, "stimulus")
         return potential_of_inputs(stimulus, basis.matrix, weights, 0.0)
@@ -444,12 +532,17 @@ class GLMPopulation:
         Returns
         -------
         GLMNeurons
-            Without synapses; see `synapses`.
+            Without synapses; see `synapses`.  Their time step is `dt`: if Brian's default
+            clock has another, they get a clock of their own.  Where the population has no
+            kernels, they have a kernel ``"stimulus"`` of one lag, which nothing uses.
 
         Raises
         ------
         TypeError, ValueError
-            As for `GLMNeurons`.
+            As for `GLMNeurons`; if ``dt`` or ``clock`` say another step than the
+            population's; or if nobody has said which: the population's `dt` is None,
+            there is no ``dt`` here, and Brian's default clock is still at its own 0.1 ms.
+            Also when a run begins, if the neurons' clock has been changed since.
 
         Examples
         --------
@@ -461,7 +554,10 @@ class GLMPopulation:
         >>> coupling = population.synapses(neurons, neurons, "coupling")
         >>> Network(neurons, coupling).run(20 * ms)
         """
-        neurons = GLMNeurons(self.n, self.kernels, self.feedback, self.activation, **kwds)
+        kwds.update(neuron_clock(self.dt, kwds))
+        kernels = self.kernels or {"stimulus": IndicatorBasis(1)}
+        neurons = GLMNeurons(self.n, kernels, self.feedback, self.activation, **kwds)
+        neurons.fitted_dt = self.dt
         neurons.bias = self.bias
         if self.feedback is not None:
             neurons.feedback_weights = self.feedback_weights
@@ -491,7 +587,8 @@ class GLMPopulation:
         Raises
         ------
         ValueError, TypeError
-            If there is no such kernel, or source or target are of another size.
+            If there is no such kernel, source or target are of another size, or the
+            target's time step is not the population's.
 
         Examples
         --------
@@ -506,13 +603,14 @@ class GLMPopulation:
         >>> neurons.u[:]
         array([ 1., -4.])
         """
-        choice(kernel, "kernel", tuple(self.kernels))
+        self._require_kernel(kernel, "kernel")
         weights = self.weights[kernel]
         for group, name, size in (source, "source", len(weights)), (target, "target", self.n):
             if len(group) != size:
                 raise ValueError(
                     f"{name} must have {size} cells for the kernel {kernel!r}, got {len(group)}"
                 )
+        require_step(getattr(target, "source", target), self.dt, "target")
         synapses = GLMSynapses(source, target, kernel, connect, **kwds)
         if not np.array_equal(synapses.basis.matrix, self.kernels[kernel].matrix):
             raise ValueError(
@@ -526,8 +624,9 @@ class GLMPopulation:
         """Write the population to a ``.npz`` file.
 
         The file holds ``bias``, ``activation``, for each kernel ``basis:name`` and
-        ``weights:name``, and those of the name ``feedback`` where there is feedback; its
-        ``format`` and a ``checksum`` say whether it is whole.  It can be read with ``numpy.load(path, allow_pickle=False)``.
+        ``weights:name``, those of the name ``feedback`` where there is feedback, and
+        ``dt`` in seconds where it is known; its ``format`` and a ``checksum`` say whether
+        it is whole.  It can be read with ``numpy.load(path, allow_pickle=False)``.
 
         Parameters
         ----------
@@ -560,6 +659,8 @@ class GLMPopulation:
         if self.feedback is not None:
             content["basis:feedback"] = self.feedback.matrix
             content["weights:feedback"] = self.feedback_weights
+        if self.dt is not None:
+            content["dt"] = float(self.dt)
         save_npz(path, content)
 
     @classmethod
@@ -608,9 +709,17 @@ class GLMPopulation:
             )
             bases = {name: CustomBasis(matrix) for name, matrix in bases.items()}
             feedback = bases.pop("feedback", None), weights.pop("feedback", None)
-            population = cls(content["bias"], bases, weights, *feedback, content["activation"].item())
+            dt = content["dt"].item() * second if "dt" in content else None
+            population = cls(
+                content["bias"], bases, weights, *feedback, content["activation"].item(), dt
+            )
             archive.check()
         return population
+
+    def _require_kernel(self, name, argument):
+        if not self.kernels:
+            raise ValueError(f"{argument}: this population has no kernels")
+        choice(name, argument, tuple(self.kernels))
 
     def __repr__(self):
         kernels = ", ".join(
@@ -618,9 +727,28 @@ class GLMPopulation:
             for name, basis in self.kernels.items()
         )
         return (
-            f"<GLMPopulation: n={self.n}, {kernels}, feedback={self.feedback!r}, "
-            f"activation={self.activation.name!r}>"
+            f"<GLMPopulation: n={self.n}, {kernels or 'no kernels'}, feedback={self.feedback!r}, "
+            f"activation={self.activation.name!r}, dt={self.dt}>"
         )
+
+    def _repr_html_(self):
+        rows = {
+            f"kernel {name}": f"{len(self.weights[name])} sources, {self._described(basis)}"
+            for name, basis in self.kernels.items()
+        }
+        rows["feedback"] = "none" if self.feedback is None else self._described(self.feedback)
+        rows["activation"] = self.activation.name
+        rows["step"] = "unknown (dt is None)" if self.dt is None else self.dt
+        return html_table(f"GLMPopulation of {self.n} neurons", rows)
+
+    def _described(self, basis):
+        duration = "" if self.dt is None else f", which are {basis.window * self.dt}"
+        return f"{basis!r} over {basis.window} steps{duration}"
+
+
+def kernels_by_name(kernels):
+    """Return kernels as a dict, which may be empty."""
+    return {} if isinstance(kernels, dict) and not kernels else _named_kernels(kernels)
 
 
 def _kinds_of_part(name):
@@ -635,7 +763,11 @@ def by_kernel(values, name, kernels):
 
     Where there is one kernel, they may be given without their name.
     """
+    if values is None and not kernels:
+        return {}
     if not isinstance(values, dict):
+        if not kernels:
+            raise ValueError(f"{name} must be left out, or be {{}}, where there are no kernels")
         if len(kernels) > 1:
             raise TypeError(f"{name} must be a dict with the keys {list(kernels)}")
         return {next(iter(kernels)): values}
@@ -644,19 +776,31 @@ def by_kernel(values, name, kernels):
     return values
 
 
-def checked_inputs(inputs, kernels, n_sources):
-    """Return the inputs as a dict of arrays (T, n_source), and T.
+def checked_data(inputs, outputs, kernels, n_sources, n, dt, has_mask):
+    """Return recorded data as arrays: inputs by name, outputs or None, T, and their step.
 
-    `n_sources` says how many sources each kernel has, or the name of that size.
+    `n_sources` says how many sources each kernel has, or the name of that size; `n` the
+    number of neurons, or the name of it.  For `dt` and `has_mask` see `in_steps`.
     """
+    inputs = by_kernel(inputs, "inputs", kernels)
+    labels = {name: f"inputs[{name!r}]" for name in kernels}
+    series = {labels[name]: inputs[name] for name in kernels}
+    if outputs is not None:
+        series["outputs"] = outputs
+    elif not kernels:
+        raise ValueError("outputs are needed: without inputs they say how many steps there are")
+    arrays, dt = in_steps(series, dt, has_mask)
     n_steps = "T"
     checked = {}
-    for name, value in by_kernel(inputs, "inputs", kernels).items():
-        label = f"inputs[{name!r}]"
-        checked[name] = finite_array(value, label, (n_steps, n_sources[name]))
+    for name, label in labels.items():
+        checked[name] = finite_array(arrays[label], label, (n_steps, n_sources[name]))
         n_steps = len(checked[name])
         _require_steps(checked[name], label)
-    return checked, n_steps
+    if outputs is not None:
+        outputs = binary_array(arrays["outputs"], "outputs", (n_steps, n))
+        n_steps = len(outputs)
+        _require_steps(outputs, "outputs")
+    return checked, outputs, n_steps, dt
 
 
 def checked_mask(mask, n_steps):

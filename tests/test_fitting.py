@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import glmbrian as glm
 from glmbrian import fitting, learning
+from glmbrian.interop import Recording, from_pynapple
 
 every_activation = pytest.mark.parametrize("activation", ["sigmoid", "probit", "cloglog"])
 
@@ -266,3 +267,173 @@ def test_bad_argument_is_named(change, says):
     good = dict(outputs=np.tile([[0], [1]], (5, 1)), inputs=np.ones((10, 1)), kernels=SHORT)
     with pytest.raises((TypeError, ValueError), match=f"^{says}"):
         glm.fit_population(**{**good, **change})
+
+
+# The time step of the data
+
+
+def recording_of(y, dt=1 * ms):
+    return Recording.from_trains(y, dt)
+
+
+def test_the_time_step_is_given_or_read_from_the_data():
+    rng = np.random.default_rng(11)
+    x, y = (rng.random((300, 2)) < 0.3), (rng.random((300, 2)) < 0.3)
+    plain = fit_without_warning(y, x, SHORT)
+    assert plain.dt is None
+    told = fit_without_warning(y, x, SHORT, dt=1 * ms)
+    read = fit_without_warning(recording_of(y), x, SHORT)
+    both = fit_without_warning(recording_of(y), {"a": recording_of(x)}, {"a": SHORT})
+    for population in told, read, both:
+        assert population.dt == 1 * ms
+        np.testing.assert_array_equal(population.bias, plain.bias)
+    fine = Recording(recording_of(y).times, 0 * ms, 300 * ms)
+    again = fit_without_warning(fine, x, SHORT, dt=1 * ms)
+    np.testing.assert_array_equal(again.bias, plain.bias)
+
+
+def test_the_time_step_of_a_monitor_is_kept():
+    defaultclock.dt = 2 * ms
+    neurons = glm.GLMNeurons(2, SHORT, random_state=1)
+    neurons.bias = -1
+    monitor = SpikeMonitor(neurons)
+    network = Network(neurons, monitor)
+    network.run(400 * ms)
+    fitted = glm.fit_population(Recording.from_monitor(monitor, 0 * ms, network.t), feedback=SHORT)
+    assert fitted.dt == 2 * ms
+
+
+def test_data_in_different_steps_are_refused():
+    y = np.tile([[0], [1]], (20, 1))
+    with pytest.raises(ValueError, match=r"^inputs\['stimulus'\] is in steps of 2\. ms, and outputs in"):
+        glm.fit_population(recording_of(y), recording_of(y, 2 * ms), SHORT)
+    with pytest.raises(ValueError, match="^dt must be given: outputs is a Recording"):
+        glm.fit_population(Recording([[1] * ms], 0 * ms, 40 * ms), feedback=SHORT)
+    later = Recording.from_trains(y, 1 * ms, t_start=10 * ms)
+    with pytest.raises(ValueError, match=r"^outputs must be of the same time as inputs.*recording.part"):
+        glm.fit_population(recording_of(y), later, SHORT)
+    with pytest.raises(TypeError, match="^dt must be one time with a unit"):
+        glm.fit_population(y, y, SHORT, dt=1)
+
+
+# Nothing but themselves
+
+
+def test_history_alone_and_bias_alone():
+    rng = np.random.default_rng(12)
+    y = rng.random((2000, 2)) < 0.3
+    y[1:] &= ~y[:-1]
+    alone = fit_without_warning(y, feedback=SMOOTH)
+    assert not alone.kernels and np.abs(gradient(alone, {}, y)).max() < 1e-5
+    named = fit_without_warning(y, {}, {}, feedback=SMOOTH)
+    np.testing.assert_array_equal(named.feedback_weights, alone.feedback_weights)
+    silent = fit_without_warning(y, np.zeros((2000, 1)), SHORT, SMOOTH)
+    np.testing.assert_allclose(alone.feedback_weights, silent.feedback_weights, atol=1e-9)
+    rate = y.mean(axis=0)
+    np.testing.assert_allclose(fit_without_warning(y).bias, np.log(rate / (1 - rate)), atol=1e-9)
+
+
+def test_inputs_and_kernels_go_together():
+    y = np.tile([[0], [1]], (20, 1))
+    with pytest.raises(ValueError, match="^inputs must be left out"):
+        glm.fit_population(y, y, {})
+    for inputs in None, {}:
+        with pytest.raises((TypeError, ValueError), match="^inputs"):
+            glm.fit_population(y, inputs, SHORT)
+
+
+# Coupling with oneself
+
+
+def test_own_coupling_is_left_to_a_feedback_that_can_stand_for_it():
+    rng = np.random.default_rng(13)
+    y = rng.random((3000, 3)) < 0.2
+    y[1:, 0] |= y[:-1, 1]
+    inputs, kernels = {"coupling": y}, {"coupling": SHORT}
+    fitted = fit_without_warning(y, inputs, kernels, SHORT)
+    own = np.eye(3, dtype=bool)
+    assert not fitted.weights["coupling"][own].any() and fitted.weights["coupling"][~own].all()
+    said = fit_without_warning(y, inputs, kernels, SHORT, connect={"coupling": "i != j"})
+    np.testing.assert_array_equal(fitted.weights["coupling"], said.weights["coupling"])
+    np.testing.assert_array_equal(fitted.feedback_weights, said.feedback_weights)
+    # Nothing is lost: it is the maximum of the fit that has both.
+    with pytest.warns(RuntimeWarning, match=r"kernels \['coupling'\] couple .* 'i != j'"):
+        both = glm.fit_population(y, inputs, kernels, SHORT, connect={"coupling": True})
+    got = fitted.log_likelihood(y, inputs)
+    assert got == pytest.approx(both.log_likelihood(y, inputs), rel=1e-9)
+    total = both.feedback_kernels() + both.kernel("coupling")[[0, 1, 2], [0, 1, 2]]
+    np.testing.assert_allclose(fitted.feedback_kernels(), total, atol=1e-5)
+    # An input that holds one of the trains
+    some = fit_without_warning(y, {"some": y[:, 1:2]}, {"some": SHORT}, SHORT)
+    assert not some.weights["some"][0, 1].any() and some.weights["some"][0, [0, 2]].all()
+
+
+def test_own_coupling_that_says_more_than_the_feedback_stays():
+    rng = np.random.default_rng(14)
+    y = rng.random((2000, 2)) < 0.2
+    inputs = {"coupling": y}
+    apart = glm.CustomBasis(np.eye(6)[:, 3:])
+    fitted = fit_without_warning(y, inputs, {"coupling": apart}, glm.IndicatorBasis(3))
+    assert fitted.weights["coupling"].all()
+    with pytest.warns(RuntimeWarning, match="can form part of the same"):
+        glm.fit_population(y, inputs, {"coupling": glm.IndicatorBasis(6)}, glm.IndicatorBasis(3))
+    without = fit_without_warning(y, inputs, {"coupling": SHORT})
+    assert without.weights["coupling"].all()
+
+
+# Scales
+
+
+@pytest.mark.parametrize("scale", [1e-320, 1e-200, 1e155, 1e200, 1e307])
+@pytest.mark.parametrize("only_one", [False, True])
+def test_inputs_that_cannot_be_squared_are_refused(scale, only_one):
+    rng = np.random.default_rng(15)
+    y, x = rng.random((200, 1)) < 0.3, rng.normal(size=(200, 2))
+    x *= [1, scale] if only_one else scale
+    says = rf"^inputs\['stimulus'\] must be of a scale .* source {int(only_one)} goes up to"
+    with pytest.raises(ValueError, match=says):
+        glm.fit_population(y, x, SHORT)
+
+
+def test_an_input_that_is_lost_beside_its_mean_is_refused():
+    rng = np.random.default_rng(16)
+    y, x = rng.random((500, 1)) < 0.3, rng.normal(size=(500, 1))
+    known = np.arange(500) >= SHORT.window
+    want = fit_without_warning(y, x, SHORT, mask=known)
+    near = fit_without_warning(y, x + 1e3, SHORT, mask=known)
+    np.testing.assert_allclose(near.weights["stimulus"], want.weights["stimulus"], rtol=1e-4)
+    for offset in (1e8, 1e50):
+        with pytest.raises(ValueError, match=r"^inputs\['stimulus'\](: source 0 varies|.*scale)"):
+            glm.fit_population(y, x + offset + (offset > 1e9) * 1e40 * x, SHORT, mask=known)
+
+
+# pynapple
+
+
+def test_counts_and_events_of_pynapple():
+    nap = pytest.importorskip("pynapple", reason="pynapple is not installed")
+    rng = np.random.default_rng(17)
+    y = rng.random((400, 2)) < 0.3
+    observed = nap.IntervalSet(0, 0.4)
+    spikes = nap.TsGroup(
+        {3: nap.Ts(np.flatnonzero(y[:, 0]) / 1e3 + 5e-4), 7: nap.Ts(np.flatnonzero(y[:, 1]) / 1e3 + 5e-4)},
+        time_support=observed,
+    )
+    counts = spikes.count(0.001, ep=observed)
+    want = fit_without_warning(y, y, SHORT)
+    for outputs in counts, from_pynapple(spikes):
+        fitted = fit_without_warning(outputs, y, SHORT, dt=1 * ms)
+        np.testing.assert_array_equal(fitted.bias, want.bias)
+    fitted = fit_without_warning(counts, counts, SHORT)
+    assert fitted.dt == 1 * ms
+    with pytest.raises(ValueError, match=r"^outputs is in steps of 1\. ms, and dt is 2\. ms"):
+        glm.fit_population(counts, y, SHORT, dt=2 * ms)
+    for events in spikes, spikes[3]:
+        with pytest.raises(TypeError, match=r"^outputs.*from_pynapple"):
+            glm.fit_population(events, y, SHORT)
+    gap = counts.restrict(nap.IntervalSet([0, 0.2], [0.1, 0.4]))
+    with pytest.raises(ValueError, match="^outputs must be in equal steps.*mask"):
+        glm.fit_population(gap, feedback=SHORT)
+    mask = np.ones(len(gap), dtype=bool)
+    mask[99:105] = False
+    assert fit_without_warning(gap, feedback=SHORT, mask=mask).dt == 1 * ms

@@ -89,7 +89,36 @@ def test_channels_of_a_cochlea():
     X, _ = from_tonic([(sample, np.int64(4))], 3, 1 * ms, (700, 1, 1))
     assert np.argwhere(X[0]).tolist() == [[0, 699], [2, 3]]
     bare = np.array([(0, 699), (2000, 3)], dtype=[("t", float), ("x", np.uint16)])
-    np.testing.assert_array_equal(from_tonic([(bare, 4)], 3, 1 * ms, (700, 1, 1))[0], X)
+    np.testing.assert_array_equal(from_tonic([(bare, 4)], 3, 1 * ms, (700, 1, 1), unit=1 * us)[0], X)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_real_times_need_their_unit(dtype):
+    """As the files of SHD have them, in seconds."""
+    times = np.arange(20) / 64
+    sample = np.zeros(20, dtype=[("t", dtype), ("x", int)])
+    sample["t"], sample["x"] = times, np.arange(20)
+    with pytest.raises(TypeError, match=r"dataset\[0\]: t holds real numbers, .* unit=1\*second or"):
+        from_tonic([(sample, 0)], 20, second / 64, (20, 1, 1))
+    X, _ = from_tonic([(sample, 0)], 20, second / 64, (20, 1, 1), unit=1 * second)
+    np.testing.assert_array_equal(X[0], np.eye(20))
+    sample["t"] = 0.1 * np.arange(20)  # which binary numbers only come near to
+    X, _ = from_tonic([(sample, 0)], 20, 100 * ms, (20, 1, 1), unit=1 * second)
+    assert dtype == np.float16 or np.array_equal(X[0], np.eye(20))
+
+
+def test_whole_times_in_another_unit():
+    sample = events([(0, 0, 3, 0), (1, 0, 5, 0)])
+    X, _ = from_tonic([(sample, 0)], 6, 1 * ms, (2, 1, 1), t_start=0 * ms, unit=1 * ms)
+    assert np.argwhere(X[0]).tolist() == [[3, 0], [5, 1]]
+
+
+def test_a_generator_of_samples():
+    samples = [(random_events(np.random.default_rng(k), 9, (4, 4, 2), 4000), k) for k in range(3)]
+    want, labels = from_tonic(samples, 4, 1 * ms, (4, 4, 2))
+    X, y = from_tonic((sample for sample in samples), 4, 1 * ms, (4, 4, 2))
+    np.testing.assert_array_equal(X, want)
+    np.testing.assert_array_equal(y, labels)
 
 
 def test_order_of_events_and_fields_does_not_matter():
@@ -108,6 +137,11 @@ ONE = events([(0, 0, 0, 0)])
     "dataset, options, error, message",
     [
         ([], {}, ValueError, "at least one sample"),
+        (3, {}, TypeError, "dataset must be a sequence of pairs"),
+        ({0: (ONE, 0)}, {}, TypeError, "dataset must be a sequence of pairs"),
+        ([(ONE, 0)], {"unit": 1e-6}, TypeError, "unit must be a time with a Brian unit"),
+        ([(ONE, 0)], {"n_steps": 2**62}, ValueError, "n_steps=.* more than there is memory for"),
+        ([(ONE, 0)], {"sensor_size": (2**63, 2, 2)}, ValueError, "more than there is memory for"),
         ([(ONE, 0)], {"sensor_size": None}, ValueError, "sensor_size must be given"),
         ([(ONE, 0)], {"sensor_size": (2, 2)}, ValueError, r"three integers \(W, H, P\)"),
         ([(ONE, 0)], {"sensor_size": (2, 0, 1)}, ValueError, r"sensor_size\[1\] must be an integer"),

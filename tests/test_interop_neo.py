@@ -62,11 +62,32 @@ class TestWithNeo:
 
     def test_trains_that_do_not_end_together(self):
         trains = [self.train([3, 8], 0, 8), self.train([1], 0, 10)]
-        with pytest.raises(ValueError, match=r"same t_stop, got 8\. ms to 10\. ms; give t_stop"):
+        with pytest.raises(
+            ValueError, match=r"same t_stop, got 8\. ms to 10\. ms; give t_stop, within .* 0 s to 0.008 s"
+        ):
             from_neo(trains)
-        assert from_neo(trains, t_stop=10 * ms).trains(1 * ms).sum(0).tolist() == [2, 1]
+        assert from_neo(trains, t_stop=8 * ms).trains(1 * ms).sum(0).tolist() == [1, 1]
         cut = from_neo(trains, t_start=2 * ms, t_stop=8 * ms)
         assert cut.trains(1 * ms).T.tolist() == [[0, 1, 0, 0, 0, 0], [0] * 6]
+
+    def test_time_that_nobody_observed_is_not_silence(self):
+        early, late = self.train([30], 0, 100), self.train([30], 20, 90, name="late")
+        for times in ({"t_stop": 0.2}, {"t_start": 0 * ms, "t_stop": 100 * ms}, {"t_start": -1}):
+            with pytest.raises(ValueError, match="has not been observed all the time|same t_stop"):
+                from_neo([early, late], **times)
+        with pytest.raises(ValueError, match="unit 'late' .* from 0.01 s to 0.09 s, but from 0.02 s to"):
+            from_neo([early, late], t_start=10 * ms, t_stop=90 * ms)
+        both = from_neo([early, late], t_start=20 * ms, t_stop=90 * ms)
+        assert both.trains(10 * ms).shape == (7, 2)
+        train = self.train([1.0, np.nan, 3.0], name="sorted twice")
+        for times in ({}, {"t_start": 0, "t_stop": 0.01}):
+            with pytest.raises(ValueError, match="'sorted twice' has 1 spike time"):
+                from_neo(train, **times)
+
+    def test_times_as_neo_has_them(self):
+        train = self.train([12], 10, 20)
+        part = from_neo(train, t_stop=self.neo.SpikeTrain([], t_stop=15, units="ms").t_stop)
+        assert (part.t_start, part.t_stop) == (10 * ms, 15 * ms)
 
     def test_brian_to_neo_and_back_to_brian(self):
         group = PoissonGroup(4, [200, 0, 400, 100] * Hz)
@@ -105,8 +126,28 @@ class TestWithNeo:
         np.testing.assert_array_equal(read.trains(1 * ms), trains)
         assert (read.names, read.t_start) == (["a", "b", "c"], 2 * second)
 
+    def test_blocks_as_readers_give_them(self):
+        blocks = [self.neo.Block(), self.neo.Block()]
+        blocks[0].segments.extend([self.segment(self.train([1])), self.segment(self.train([2]))])
+        blocks[1].segments.append(self.segment(self.train([3])))
+        for spikes in (blocks, [*blocks[0].segments, blocks[1]]):
+            steps = [np.flatnonzero(each.trains(1 * ms)).tolist() for each in from_neo(spikes)]
+            assert steps == [[1], [2], [3]]
+        blocks[1].segments.append(self.neo.Segment(name="no units sorted"))
+        with pytest.raises(ValueError, match="segment 'no units sorted' must hold .* if len"):
+            from_neo(blocks)
+        with pytest.raises(TypeError, match="blocks and segments only"):
+            from_neo([blocks[0], self.train([1])])
+        with pytest.raises(ValueError, match="a Block must hold at least one Segment"):
+            from_neo(self.neo.Block())
+
+    def test_names_that_are_numbers(self):
+        assert from_neo([self.train([1], name=0), self.train([2], name=7)]).names == ["0", "7"]
+
     def test_other_things(self):
-        for other in (3, "file", [[1, 2]], Recording([[0.5]], 0, 1)):
+        with pytest.raises(TypeError, match=r"not a path: neo.get_io\('session.nix'\).read"):
+            from_neo("session.nix")
+        for other in (3, None, [[1, 2]], Recording([[0.5]], 0, 1)):
             with pytest.raises(TypeError, match="spikes must be a neo.SpikeTrain"):
                 from_neo(other)
         with pytest.raises(ValueError, match="at least one SpikeTrain"):

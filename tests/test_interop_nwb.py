@@ -64,25 +64,49 @@ class TestWithPynwb:
         assert (recording.t_start, recording.t_stop) == (1 * second, 2 * second)
         assert recording.trains(0.5).tolist() == [[0, 1], [1, 1]]
         assert from_nwb(self.nwbfile([[1.5], [1.25]], one), t_stop=1.4).trains(0.1).sum() == 1
-        with pytest.raises(ValueError, match="row 0 has not been observed .* 0.5 s to 2 s"):
+        with pytest.raises(ValueError, match="unit '0' has not been observed .* 0.5 s to 2 s"):
             from_nwb(self.nwbfile([[1.5], [1.25]], one), t_start=0.5)
 
     def test_several_intervals(self):
         nwbfile = self.nwbfile(
             [[0.5, 2.5], [0.25]], [[[0.0, 1.0], [2.0, 3.0], [3.0, 4.0]], [[0.0, 4.0]]]
         )
-        with pytest.raises(ValueError, match="must be given.*several.*from 0.25 s to 2.5 s"):
+        with pytest.raises(ValueError, match="t_start must be given.*several.*from 0.25 s to 2.5 s"):
             from_nwb(nwbfile)
         assert from_nwb(nwbfile, t_start=2, t_stop=4).trains(0.5).T.tolist() == [[0, 1, 0, 0], [0] * 4]
-        with pytest.raises(ValueError, match="the unit in row 0 has not been observed"):
+        with pytest.raises(ValueError, match="the unit '0' has not been observed"):
             from_nwb(nwbfile, t_start=0, t_stop=4)
         assert from_nwb(nwbfile, [1], t_start=0, t_stop=4).trains(1).ravel().tolist() == [1, 0, 0, 0]
 
     def test_times_are_not_guessed(self):
-        with pytest.raises(ValueError, match="t_start and t_stop must be given.*0.5 s to 0.75 s"):
+        with pytest.raises(ValueError, match="t_start must be given.*0.5 s to 0.75 s"):
             from_nwb(self.nwbfile([[0.5, 0.75]]))
-        with pytest.raises(ValueError, match="or different ones$"):
+        with pytest.raises(ValueError, match="t_stop must be given.*intervals$"):
             from_nwb(self.nwbfile([[]]), t_start=0)
+
+    @pytest.mark.parametrize("times", [{}, {"t_start": 0, "t_stop": 1}])
+    def test_times_that_are_no_numbers_are_not_left_out(self, times):
+        nwbfile = self.nwbfile([[0.5], [0.25, np.nan]], [[[0, 1]], [[0, 1]]])
+        with pytest.raises(ValueError, match="the unit '1' has 1 spike time.* NaN"):
+            from_nwb(nwbfile, **times)
+        assert from_nwb(nwbfile, [0], **times).trains(0.5).ravel().tolist() == [0, 1]
+
+    def test_units_in_a_processing_module(self, tmp_path):
+        nwbfile = self.nwbfile([])
+        tables = []
+        for name in ("ecephys", "behavior"):
+            table = self.pynwb.misc.Units(name="units", description="sorted")
+            table.add_unit(spike_times=[0.1, 0.5], obs_intervals=[[0.0, 1.0]])
+            nwbfile.create_processing_module(name, name).add(table)
+            tables.append(table)
+            if name == "ecephys":
+                path = tmp_path / "processed.nwb"
+                with self.pynwb.NWBHDF5IO(str(path), "w") as file:
+                    file.write(nwbfile)
+        assert np.flatnonzero(from_nwb(path).trains(0.1)).tolist() == [1, 5]
+        with pytest.raises(ValueError, match=r"several units tables; .*processing\['behavior'\]\['units'\]"):
+            from_nwb(nwbfile)
+        assert len(from_nwb(nwbfile.processing["behavior"]["units"]).times[0]) == 2
 
     @pytest.mark.parametrize("silent", [False, True])
     def test_write_and_read(self, tmp_path, silent):
@@ -116,11 +140,21 @@ class TestWithPynwb:
         nwbfile = self.nwbfile([[0.5], [0.5]])
         with pytest.raises(TypeError, match="source must be a path or a pynwb.NWBFile"):
             from_nwb(3)
-        with pytest.raises(OSError):
+        with pytest.raises(FileNotFoundError, match="^source: cannot read .*missing.nwb"):
             from_nwb(tmp_path / "missing.nwb")
+        recording = Recording([[0.5]], 0, 1)
+        for change, says in (
+            ({"path": 3}, "path must be"),
+            ({"session_start_time": "now"}, "session_start_time must be a datetime"),
+            ({"session_description": 3}, "session_description must be a string"),
+        ):
+            with pytest.raises(TypeError, match=f"^{says}"):
+                to_nwb(recording, **{"path": tmp_path / "new.nwb", **change})
+        with pytest.raises(FileNotFoundError, match="^path: the folder"):
+            to_nwb(recording, tmp_path / "missing" / "new.nwb")
         with pytest.raises(ValueError, match="no units table with spike_times"):
             from_nwb(self.nwbfile([]), t_start=0, t_stop=1)
-        for units in ([2], [True], [0.5], [], 1, [[0, 1]]):
+        for units in ([2], [2**70], [True], [0.5], [], 1, [[0, 1]], "good", [[0], [0, 1]]):
             with pytest.raises(ValueError, match="units must be"):
                 from_nwb(nwbfile, units, 0, 1)
         with pytest.raises(TypeError, match="t_start must be a time"):

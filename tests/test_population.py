@@ -5,12 +5,24 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from brian2 import Network, SpikeGeneratorGroup, SpikeMonitor, StateMonitor, defaultclock, ms
+from brian2 import (
+    BrianObjectException,
+    Clock,
+    Network,
+    SpikeGeneratorGroup,
+    SpikeMonitor,
+    StateMonitor,
+    defaultclock,
+    ms,
+    mV,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.exceptions import NotFittedError
 
 import glmbrian as glm
 from glmbrian import learning
+from glmbrian.interop import Recording
 
 
 def random_population(rng, n=3, activation="sigmoid", feedback=True, scale=0.5, **n_sources):
@@ -185,7 +197,7 @@ def test_simulation_has_the_potential_of_the_population_and_gives_it_back():
 def test_sources_of_one_kernel_follow_one_another():
     rng = np.random.default_rng(8)
     population = random_population(rng, feedback=False, stimulus=5, coupling=3)
-    neurons = population.neurons()
+    neurons = population.neurons(dt=1 * ms)
     w = population.weights["stimulus"]
     synapses = []
     for part in w[:2], w[2:]:
@@ -199,7 +211,7 @@ def test_sources_of_one_kernel_follow_one_another():
 def test_pairs_that_are_not_connected_have_no_weight():
     rng = np.random.default_rng(9)
     population = random_population(rng, coupling=3)
-    neurons = population.neurons()
+    neurons = population.neurons(dt=1 * ms)
     coupling = population.synapses(neurons, neurons, "coupling", "i != j")
     read = glm.GLMPopulation.from_network(neurons, coupling).weights["coupling"]
     pairs = ~np.eye(3, dtype=bool)
@@ -210,6 +222,7 @@ def test_pairs_that_are_not_connected_have_no_weight():
 def test_what_a_population_does_not_know_is_refused():
     rng = np.random.default_rng(10)
     population = random_population(rng, stimulus=3, coupling=3)
+    defaultclock.dt = 1 * ms
     neurons, others = population.neurons(), population.neurons()
     with pytest.raises(ValueError, match="have a delay"):
         delayed = population.synapses(neurons, neurons, "coupling", delay=2 * ms)
@@ -217,8 +230,6 @@ def test_what_a_population_does_not_know_is_refused():
     elsewhere = population.synapses(neurons, others, "coupling")
     with pytest.raises(ValueError, match="target .* must be all of the neurons"):
         glm.GLMPopulation.from_network(neurons, elsewhere)
-    with pytest.raises(ValueError, match="at least one"):
-        glm.GLMPopulation.from_network(neurons, [])
     with pytest.raises(TypeError, match="^synapses must be"):
         glm.GLMPopulation.from_network(neurons, [neurons])
     with pytest.raises(TypeError, match="^neurons must be"):
@@ -336,3 +347,159 @@ def test_a_kernel_without_sources_has_no_weights():
     basis = glm.IndicatorBasis(2)
     fitted = glm.fit_population(y, {"a": y, "b": np.zeros((50, 0))}, {"a": basis, "b": basis})
     assert fitted.weights["b"].shape == (0, 1, 2)
+
+
+# The time step
+
+POPULATION = dict(bias=[-3.0], kernels=BASIS, weights=np.zeros((1, 1, 2)))
+
+
+def test_the_time_step_goes_along(tmp_path):
+    population = glm.GLMPopulation(**POPULATION, dt=2 * ms)
+    assert population.dt == 2 * ms and "dt=2. ms" in repr(population)
+    population.save(tmp_path / "population.npz")
+    assert glm.GLMPopulation.load(tmp_path / "population.npz").dt == 2 * ms
+    assert pickle.loads(pickle.dumps(population)).dt == 2 * ms
+    neurons = population.neurons()
+    assert neurons.clock.dt == 2 * ms
+    source = SpikeGeneratorGroup(1, [0], [0] * ms)
+    read = glm.GLMPopulation.from_network(neurons, population.synapses(source, neurons))
+    assert read.dt == 2 * ms
+    population.dt = None
+    population.save(tmp_path / "population.npz")
+    assert glm.GLMPopulation.load(tmp_path / "population.npz").dt is None
+
+
+def test_neurons_run_at_the_step_of_the_population():
+    """Trains in bins of 1 ms, simulated beside Brian's own clock of 0.1 ms, at the same rate."""
+    y = np.random.default_rng(0).random((4000, 2)) < 0.03
+    basis = glm.RaisedCosineBasis(3, 10)
+    population = glm.fit_population(y, {"coupling": y}, {"coupling": basis}, dt=1 * ms)
+    neurons = population.neurons(random_state=1)
+    spikes = SpikeMonitor(neurons)
+    Network(neurons, population.synapses(neurons, neurons, "coupling"), spikes).run(1000 * ms)
+    assert np.all((spikes.count > 12) & (spikes.count < 55))
+    assert defaultclock.dt == 0.1 * ms
+
+
+def test_an_unknown_step_must_be_said():
+    population = glm.GLMPopulation(**POPULATION)
+    with pytest.raises(ValueError, match=r"^dt must be given: .*population.neurons\(dt=1\*ms\)"):
+        population.neurons()
+    assert population.neurons(dt=0.1 * ms).clock.dt == 0.1 * ms
+    defaultclock.dt = 0.5 * ms
+    assert population.neurons().clock.dt == 0.5 * ms
+
+
+def test_another_step_is_refused():
+    population = glm.GLMPopulation(**POPULATION, dt=1 * ms)
+    for other in (dict(dt=0.1 * ms), dict(clock=Clock(2 * ms)), dict(clock=defaultclock)):
+        with pytest.raises(ValueError, match=r"^dt must be 1\. ms, the time step that this population"):
+            population.neurons(**other)
+    elsewhere = glm.GLMNeurons(1, BASIS, dt=0.1 * ms)
+    source = SpikeGeneratorGroup(1, [0], [0] * ms)
+    with pytest.raises(ValueError, match=r"^target must have the time step 1\. ms"):
+        population.synapses(source, elsewhere)
+    with pytest.raises(ValueError, match="^target must have the time step"):
+        population.synapses(source, elsewhere[:1])
+    defaultclock.dt = 1 * ms
+    neurons = population.neurons()
+    assert neurons.clock.name == "defaultclock" and neurons.clock.dt == 1 * ms
+    network = Network(neurons)
+    network.run(2 * ms)
+    defaultclock.dt = 0.1 * ms
+    with pytest.raises((ValueError, BrianObjectException)) as caught:
+        network.run(2 * ms)
+    causes = f"{caught.value} {caught.value.__cause__}"
+    assert "neurons must have the time step 1. ms" in causes
+
+
+@pytest.mark.parametrize("dt", [1, 1e-3, 0 * ms, -1 * ms, 1 * mV, [1, 2] * ms, "1 ms", np.inf * ms])
+def test_a_step_is_one_time_with_a_unit(dt):
+    with pytest.raises((TypeError, ValueError), match="^dt must be"):
+        glm.GLMPopulation(**POPULATION, dt=dt)
+
+
+def test_data_in_other_steps_are_refused():
+    population = glm.GLMPopulation(**POPULATION, dt=1 * ms)
+    recording = Recording([[1, 3, 8] * ms], 0 * ms, 10 * ms)
+    trains = recording.trains(1 * ms)
+    np.testing.assert_array_equal(
+        population.membrane_potential(recording), population.membrane_potential(trains)
+    )
+    assert population.log_likelihood(recording, recording) == population.log_likelihood(trains, trains)
+    np.testing.assert_array_equal(population.drive(recording), population.drive(trains))
+    population.dt = None
+    with pytest.raises(ValueError, match="^dt must be given: .*Recording"):
+        population.membrane_potential(recording)
+
+
+def test_the_neurons_of_a_classifier():
+    X, y = np.random.default_rng(0).random((12, 5)), np.arange(12) % 3
+    for decoding in ("first-to-spike", "rate"):
+        classifier = glm.GLMClassifier(
+            n_steps=4, n_epochs=2, decoding=decoding, device="runtime", random_state=0, verbose=False
+        ).fit(X, y)
+        population = glm.GLMPopulation.from_classifier(classifier)
+        np.testing.assert_array_equal(population.weights["stimulus"], classifier.weights_)
+        assert (population.feedback is None) == (decoding == "first-to-spike")
+        with pytest.raises(ValueError, match="^dt must be given"):
+            population.neurons()
+    assert glm.GLMPopulation.from_classifier(classifier, dt=1 * ms).neurons().clock.dt == 1 * ms
+    with pytest.raises(TypeError, match="^classifier must be a GLMClassifier"):
+        glm.GLMPopulation.from_classifier(population)
+    with pytest.raises(NotFittedError):
+        glm.GLMPopulation.from_classifier(glm.GLMClassifier())
+
+
+# Populations that nothing drives
+
+
+def test_history_and_bias_alone():
+    defaultclock.dt = 1 * ms
+    population = glm.GLMPopulation([-1.0], {}, {}, BASIS, [[-2.0, 0.5]])
+    y = np.array([[1], [0], [0], [0]])
+    assert population.membrane_potential(outputs=y).ravel().tolist() == [-1.0, -3.0, -0.5, -1.0]
+    assert population.log_likelihood(y) == population.log_likelihood(y, {}) < 0
+    assert "no kernels" in repr(population)
+    neurons = population.neurons(random_state=1)
+    potential = StateMonitor(neurons, "u", record=True, when="end")
+    spikes = SpikeMonitor(neurons)
+    Network(neurons, potential, spikes).run(60 * ms)
+    trains = Recording.from_monitor(spikes, 0 * ms, 60 * ms).trains()
+    assert 5 < trains.sum() < 55
+    np.testing.assert_allclose(potential.u[0], population.membrane_potential(outputs=trains)[:, 0])
+    assert same_parameters(glm.GLMPopulation.from_network(neurons), population)
+    bare = glm.GLMPopulation([0.5], {}, {})
+    assert bare.firing_probability(outputs=y).shape == (4, 1) and len(bare.neurons()) == 1
+    with pytest.raises(ValueError, match="^outputs are needed"):
+        bare.membrane_potential()
+    for call in (bare.kernel, lambda: bare.drive(y), lambda: bare.synapses(neurons, neurons)):
+        with pytest.raises(ValueError, match="this population has no kernels"):
+            call()
+    with pytest.raises(ValueError, match="^inputs must be left out"):
+        bare.membrane_potential(y)
+
+
+@pytest.mark.parametrize("feedback", [True, False])
+def test_a_saved_population_without_kernels(tmp_path, feedback):
+    fed_back = (BASIS, [[-2.0, 0.5]]) if feedback else ()
+    population = glm.GLMPopulation([-1.0], {}, {}, *fed_back)
+    population.save(tmp_path / "population.npz")
+    assert same_parameters(glm.GLMPopulation.load(tmp_path / "population.npz"), population)
+
+
+def test_potentials_beyond_all_numbers_are_refused():
+    population = glm.GLMPopulation.from_kernels([0.0], np.full((2, 1, 1), 1e300))
+    with pytest.raises(ValueError, match="^inputs are too large"):
+        population.membrane_potential(np.full((3, 2), 1e300))
+
+
+def test_a_population_in_a_notebook():
+    population = glm.GLMPopulation(
+        [0.0], {"coupling": BASIS}, np.ones((1, 1, 2)), BASIS, np.ones((1, 2)), dt=2 * ms
+    )
+    shown = population._repr_html_()
+    for part in ("1 neurons", "kernel coupling", "2 steps, which are 4. ms", "&lt;Indicator", "sigmoid"):
+        assert part in shown
+    assert "unknown (dt is None)" in glm.GLMPopulation([0.0], {}, {})._repr_html_()

@@ -8,6 +8,7 @@ from .events import from_tonic
 from .nemos import conditional_intensity, from_nemos, to_nemos
 from .neo import from_neo, to_neo
 from .nwb import from_nwb, to_nwb
+from .pynapple import from_pynapple
 from .recording import Recording
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "from_nemos",
     "from_neo",
     "from_nwb",
+    "from_pynapple",
     "from_tonic",
     "to_nemos",
     "to_neo",

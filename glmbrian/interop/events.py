@@ -1,32 +1,33 @@
 """Event data sets, as of event cameras and silicon cochleas, in the form of Tonic.
 
 A sample is ``(events, label)``, the events a structured array with a row for each: its
-pixel (or frequency channel) ``x``, ``y``, its time ``t`` in microseconds and its polarity
+pixel (or frequency channel) ``x``, ``y``, its time ``t`` (in microseconds, usually) and its polarity
 ``p``.  That form is plain NumPy, so Tonic itself is not needed.
 """
 
+import math
+from collections.abc import Mapping
+
 import numpy as np
-from brian2 import Quantity
+from brian2 import Quantity, us
 
 from ..validation import check_shape, integer, seconds
 from .recording import positive_seconds
 
-#: A time so little before the end of its step, in steps, belongs to the next one: times
-#: are whole microseconds, and all that is rounded is the step.
-_STEP_ROUNDING = 1e-9
-
-_MICROSECONDS = 1e6  # a second
+#: A time so little before the end of its step, in steps, belongs to the next one: of whole
+#: numbers only the step is rounded, and of reals, in single precision perhaps, the time too.
+_STEP_ROUNDING = {"i": 1e-9, "u": 1e-9, "f": 1e-3}
 
 
-def from_tonic(dataset, n_steps, dt, sensor_size=None, pool=1, t_start=None):
+def from_tonic(dataset, n_steps, dt, sensor_size=None, pool=1, t_start=None, unit=None):
     """Return an event data set as spike trains for `GLMClassifier`.
 
     Parameters
     ----------
-    dataset : sequence of (events, label)
-        With ``len`` and indexing: a data set of Tonic (without a transform that makes
-        frames), or a list.  Events are structured arrays with the fields ``x`` and
-        ``t`` (in microseconds) and, where the sensor has rows or polarities, ``y`` and
+    dataset : iterable of (events, label)
+        A data set of Tonic (without a transform that makes frames), a list or a
+        generator.  Events are structured arrays with the fields ``x`` and
+        ``t`` and, where the sensor has rows or polarities, ``y`` and
         ``p``; they may be in any order, and of any number.  Labels are numbers or
         strings.
     n_steps : int
@@ -44,6 +45,10 @@ def from_tonic(dataset, n_steps, dt, sensor_size=None, pool=1, t_start=None):
     t_start : time, optional
         When the first step begins, with a Brian unit, and events before are left out;
         by default at the first event of each sample.
+    unit : time, optional
+        What the times ``t`` are in, such as ``1*us`` or ``1*second``.  By default
+        microseconds, as in Tonic, if they are whole numbers; real numbers may be anything,
+        and it must be given.
 
     Returns
     -------
@@ -78,18 +83,25 @@ def from_tonic(dataset, n_steps, dt, sensor_size=None, pool=1, t_start=None):
     """
     n_steps, pool = integer(n_steps, "n_steps"), integer(pool, "pool")
     # A plain number, in the microseconds of the events, would be taken for seconds.
-    for name, value in (("dt", dt), ("t_start", t_start)):
+    for name, value in (("dt", dt), ("t_start", t_start), ("unit", unit)):
         if value is not None and not isinstance(value, Quantity):
             raise TypeError(f"{name} must be a time with a Brian unit, such as 10 * ms, got {value!r}")
-    step = positive_seconds(dt, "dt") * _MICROSECONDS
-    start = None if t_start is None else float(seconds(t_start, "t_start")) * _MICROSECONDS
+    per_second = 1 / positive_seconds(us if unit is None else unit, "unit")
+    step = positive_seconds(dt, "dt") * per_second
+    start = None if t_start is None else float(seconds(t_start, "t_start")) * per_second
     width, height, n_polarities = _check_sensor_size(dataset, sensor_size)
+    dataset = _as_sequence(dataset)
     if len(dataset) == 0:
         raise ValueError("dataset must hold at least one sample")
 
-    X = np.zeros(
-        (len(dataset), n_steps, n_polarities, -(-height // pool), -(-width // pool)), dtype=np.uint8
-    )
+    shape = (len(dataset), n_steps, n_polarities, -(-height // pool), -(-width // pool))
+    try:
+        X = np.zeros(shape, dtype=np.uint8)
+    except (MemoryError, ValueError, OverflowError):
+        raise ValueError(
+            f"n_steps={n_steps}, sensor_size and {len(dataset)} samples make {math.prod(shape):.3g} "
+            "numbers, more than there is memory for; take fewer steps or samples, or a larger pool"
+        ) from None
     labels = []
     for index, image_series in enumerate(X):
         name = f"dataset[{index}]"
@@ -101,12 +113,33 @@ def from_tonic(dataset, n_steps, dt, sensor_size=None, pool=1, t_start=None):
         x = _field(events, "x", width, name)
         y = _field(events, "y", height, name)
         p = _polarities(events, n_polarities, name)
-        steps = np.floor((t - (t.min() if start is None else start)) / step + _STEP_ROUNDING)
+        kind = events["t"].dtype.kind
+        if unit is None and kind == "f":
+            raise TypeError(
+                f"{name}: t holds real numbers, up to {t.max():g}, which may be seconds or "
+                "microseconds; say which by unit=1*second or unit=1*us"
+            )
+        begin = t.min() if start is None else start
+        steps = np.floor((t - begin) / step + _STEP_ROUNDING[kind])
         shown = (steps >= 0) & (steps < n_steps)
         image_series[steps[shown].astype(int), p[shown], y[shown] // pool, x[shown] // pool] = 1
     if len({isinstance(label, str) for label in labels}) > 1:
         raise TypeError("labels must be all numbers or all strings")
     return X.reshape(len(X), n_steps, -1), np.array(labels)
+
+
+def _as_sequence(dataset):
+    """Return a data set as something with ``len`` and indexing."""
+    if isinstance(dataset, Mapping):
+        raise TypeError(f"dataset must be a sequence of pairs (events, label), got {dataset!r}")
+    if hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__"):
+        return dataset
+    try:
+        return list(dataset)
+    except TypeError:
+        raise TypeError(
+            f"dataset must be a sequence of pairs (events, label), got {dataset!r}"
+        ) from None
 
 
 def _check_sensor_size(dataset, sensor_size):
@@ -150,7 +183,7 @@ def _times(events, name):
         raise ValueError(f"{name}: events have no field t; they have {events.dtype.names}")
     times = events["t"]
     if times.dtype.kind not in "iuf" or not np.all(np.isfinite(times)):
-        raise TypeError(f"{name}: t must be finite numbers of microseconds, got dtype {times.dtype}")
+        raise TypeError(f"{name}: t must be finite numbers, got dtype {times.dtype}")
     return times.astype(float)
 
 

@@ -33,7 +33,7 @@ from ..validation import choice
 _PROBES = np.linspace(-5.0, 4.0, 19)
 
 
-def from_nemos(model, basis, history=None):
+def from_nemos(model, basis, history=None, dt=None):
     """Return the population that a fitted NeMoS model stands for.
 
     Parameters
@@ -42,10 +42,14 @@ def from_nemos(model, basis, history=None):
         A fitted model, with one of the observation models and inverse links above.
     basis : nemos basis
         The basis whose ``compute_features`` gave the model's features: a convolutional
-        one (``RaisedCosineLogConv``, ``HistoryConv`` and so on), or a sum of such.
+        one (``RaisedCosineLogConv``, ``HistoryConv`` and so on), or a sum of such; or the
+        transformer made of it, as a pipeline of scikit-learn has it.
     history : str, optional
         Label of the component whose input were the neuron's own counts.  It becomes
         the feedback kernel.
+    dt : Quantity of time, optional
+        Duration of a bin, such as ``1*ms``, which NeMoS does not keep: neurons of the
+        population then run at this step.
 
     Returns
     -------
@@ -87,8 +91,8 @@ def from_nemos(model, basis, history=None):
     >>> basis = nmo.basis.RaisedCosineLogConv(3, window_size=20, label="coupling")  # doctest: +SKIP
     >>> features = basis.compute_features(counts)                                 # doctest: +SKIP
     >>> model = nmo.glm.PopulationGLM("Bernoulli").fit(features, counts)          # doctest: +SKIP
-    >>> population = glm.interop.from_nemos(model, basis)                         # doctest: +SKIP
-    >>> neurons = population.neurons(dt=1 * ms)                                   # doctest: +SKIP
+    >>> population = glm.interop.from_nemos(model, basis, dt=1 * ms)              # doctest: +SKIP
+    >>> neurons = population.neurons()                                            # doctest: +SKIP
     >>> coupling = population.synapses(neurons, neurons, "coupling")              # doctest: +SKIP
     >>> coupling.kernels().shape                                                  # doctest: +SKIP
     (2, 2, 20)
@@ -104,7 +108,7 @@ def from_nemos(model, basis, history=None):
     if history is not None:
         feedback = bases.pop(history)
         feedback_weights = _own(weights.pop(history), history)
-    return GLMPopulation(bias, bases, weights, feedback, feedback_weights, activation)
+    return GLMPopulation(bias, bases, weights, feedback, feedback_weights, activation, dt)
 
 
 def to_nemos(population, model, basis, history=None):
@@ -281,6 +285,8 @@ def _components(basis, history):
 
     The order is that of the features.
     """
+    if isinstance(basis, _nemos().basis.TransformerBasis):
+        basis = basis.basis
     if not hasattr(basis, "compute_features"):
         raise TypeError(f"basis must be a basis of NeMoS, got {basis!r}")
     components = {}
@@ -306,11 +312,6 @@ def _components(basis, history):
         components[component.label] = int(np.prod(shape)), kernels
     if history is not None:
         choice(history, "history", tuple(components))
-        if len(components) == 1:
-            raise ValueError(
-                f"history: {history!r} is the only component, and a population has at least one "
-                "kernel; leave history out, and it is a kernel with the outputs as its input"
-            )
     return components
 
 
@@ -323,6 +324,8 @@ def _coefficients(model, components, n):
                 f"basis must have components of the labels {list(coefficients)}, as the model has, "
                 f"got {list(components)}"
             )
+        if mask is not None and set(mask) != set(components):
+            raise ValueError(f"model: its feature mask must have the keys {list(components)}")
         parts = []
         for label in components:
             part = np.asarray(coefficients[label], dtype=float).reshape(-1, n)

@@ -1,10 +1,10 @@
 """Spike trains from and to Neo, which reads the files of many recording systems."""
 
-import numpy as np
-from brian2 import second
+import os
 
-from ..validation import seconds
-from .recording import Recording, check_recording, is_same_time, spikes_between
+import numpy as np
+
+from .recording import check_recording, observed_part
 
 
 def from_neo(spikes, t_start=None, t_stop=None):
@@ -12,27 +12,30 @@ def from_neo(spikes, t_start=None, t_stop=None):
 
     Parameters
     ----------
-    spikes : neo.SpikeTrain, sequence of them, neo.Segment or neo.Block
+    spikes : neo.SpikeTrain, sequence of them, neo.Segment, neo.Block or list of the last two
         One train a unit.  To take some units only, choose among
         ``segment.spiketrains`` (by their annotations, say) and give the list.
     t_start, t_stop : time, optional
-        When the observation begins and ends; spikes before and after are left out.
-        By default as the trains say, which must agree.
+        When the observation begins and ends, with a Brian unit, in seconds, or as Neo has
+        it; spikes before and after are left out.  By default as the trains say, which
+        must agree.
 
     Returns
     -------
-    Recording, or list of Recording for a Block
-        Of a Block one recording for each segment (a trial, usually) in its order.
-        Units have the names of the trains; those without one are numbered.
+    Recording, or list of Recording for a Block or several
+        Of a Block one recording for each segment (a trial, usually) in its order; of a
+        list, such as that of ``reader.read()``, those of all its blocks one after the
+        other.  Units have the names of the trains; those without one are numbered.
 
     Raises
     ------
     ImportError
         If Neo is not installed.
     TypeError, ValueError
-        If `spikes` is something else (a proxy of lazy reading must be loaded first),
-        holds no train, or the trains do not begin and end together and `t_start` or
-        `t_stop` is not given.
+        If `spikes` is something else (a proxy of lazy reading must be loaded first), or
+        a segment of it holds no train; the trains do not begin and end together and
+        `t_start` or `t_stop` is not given; a train does not reach from `t_start` to
+        `t_stop`, so that the unit would look silent; or a time is not finite.
 
     Examples
     --------
@@ -43,12 +46,29 @@ def from_neo(spikes, t_start=None, t_stop=None):
     <Recording: 1 units, 2 spikes, 0. s to 10. ms>
     """
     neo = _neo()
+    t_start, t_stop = _in_seconds(t_start), _in_seconds(t_stop)
     if isinstance(spikes, neo.Block):
-        return [from_neo(segment, t_start, t_stop) for segment in spikes.segments]
+        spikes = [spikes]
+    if isinstance(spikes, (list, tuple)) and any(
+        isinstance(each, (neo.Block, neo.Segment)) for each in spikes
+    ):
+        return [
+            from_neo(segment, t_start, t_stop) for each in spikes for segment in _segments(each, neo)
+        ]
     if isinstance(spikes, neo.Segment):
+        if not len(spikes.spiketrains):
+            named = "" if spikes.name is None else f" {spikes.name!r}"
+            raise ValueError(
+                f"spikes: the segment{named} must hold at least one SpikeTrain; leave it out, as in "
+                "[from_neo(segment) for segment in block.segments if len(segment.spiketrains)]"
+            )
         spikes = spikes.spiketrains
     elif isinstance(spikes, neo.SpikeTrain):
         spikes = [spikes]
+    if isinstance(spikes, (str, os.PathLike)):
+        raise TypeError(
+            f"spikes must be what Neo has read, and not a path: neo.get_io({str(spikes)!r}).read()"
+        )
     try:
         trains = list(spikes)
     except TypeError:
@@ -61,15 +81,13 @@ def from_neo(spikes, t_start=None, t_stop=None):
             )
     if not trains:
         raise ValueError("spikes must hold at least one SpikeTrain")
-    times = [_seconds(train.times) for train in trains]
-    start = _common([_seconds(train.t_start) for train in trains], "t_start", t_start)
-    stop = _common([_seconds(train.t_stop) for train in trains], "t_stop", t_stop)
-    if t_start is not None:
-        times = spikes_between(times, start, np.inf)
-    if t_stop is not None:
-        times = spikes_between(times, -np.inf, stop)
-    names = [train.name or str(unit) for unit, train in enumerate(trains)]
-    return Recording(times, start, stop, names)
+    return observed_part(
+        [_seconds(train.times) for train in trains],
+        [np.array([[_seconds(train.t_start), _seconds(train.t_stop)]], dtype=float) for train in trains],
+        [str(unit if train.name in (None, "") else train.name) for unit, train in enumerate(trains)],
+        t_start,
+        t_stop,
+    )
 
 
 def to_neo(recording):
@@ -122,14 +140,17 @@ def _seconds(quantity):
     return quantity.rescale("s").magnitude
 
 
-def _common(own, name, given):
-    """Return the time `given`, or the one that all trains have as their `own`."""
-    if given is not None:
-        return float(seconds(given, name))
-    own = [float(time) for time in own]
-    if not all(is_same_time(time, own[0]) for time in own):
-        raise ValueError(
-            f"the trains must have the same {name}, got {min(own) * second} to {max(own) * second}; "
-            f"give {name} as an argument"
-        )
-    return own[0]
+def _in_seconds(time):
+    """Return a time that a user gave, with those of the package quantities in seconds."""
+    return float(_seconds(time)) if hasattr(time, "rescale") and np.ndim(time) == 0 else time
+
+
+def _segments(part, neo):
+    """Return the segments of a block, or of a segment itself."""
+    if isinstance(part, neo.Segment):
+        return [part]
+    if not isinstance(part, neo.Block):
+        raise TypeError(f"spikes must be blocks and segments only, or trains only, got {part!r}")
+    if not part.segments:
+        raise ValueError("spikes: a Block must hold at least one Segment")
+    return part.segments

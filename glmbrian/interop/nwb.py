@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..validation import seconds
-from .recording import Recording, check_recording, is_observed, is_same_time, spikes_between
+from .recording import check_recording, observed_part
 
 #: The column that `to_nwb` writes names to; sorting programs use it as well.
 _NAME_COLUMN = "unit_name"
@@ -19,8 +18,10 @@ def from_nwb(source, units=None, t_start=None, t_stop=None):
 
     Parameters
     ----------
-    source : str, Path or pynwb.NWBFile
-        A file, or what has been read from one.
+    source : str, Path, pynwb.NWBFile or units table
+        A file, or what has been read from one.  Where it has no units table of its own,
+        that of its processing modules is taken; of several give the one that is meant,
+        such as ``nwbfile.processing["ecephys"]["units"]``.
     units : array_like of int or bool, optional
         Rows of the units table, by number or as a mask of all rows, such as
         ``nwbfile.units["quality"][:] == "good"``; by default all.
@@ -41,8 +42,8 @@ def from_nwb(source, units=None, t_start=None, t_stop=None):
         If the file cannot be read.
     TypeError, ValueError
         If `source` is something else or has no spike times, `units` are not rows of the
-        table, the times are not known, or ``obs_intervals`` say that a unit has not
-        been observed all the time (it would look silent).
+        table, the times are not known or not finite, or ``obs_intervals`` say that a unit
+        has not been observed all the time (it would look silent).
 
     Examples
     --------
@@ -56,12 +57,18 @@ def from_nwb(source, units=None, t_start=None, t_stop=None):
     (300000, 2)
     """
     pynwb = _pynwb()
+    if isinstance(source, pynwb.core.DynamicTable):
+        return _read(source, units, t_start, t_stop)
     if isinstance(source, pynwb.NWBFile):
-        return _read(source.units, units, t_start, t_stop)
+        return _read(_units_table(source), units, t_start, t_stop)
     if not isinstance(source, (str, os.PathLike)):
         raise TypeError(f"source must be a path or a pynwb.NWBFile, got {source!r}")
-    with pynwb.NWBHDF5IO(os.fspath(source), "r") as file:
-        return _read(file.read().units, units, t_start, t_stop)
+    try:
+        file = pynwb.NWBHDF5IO(os.fspath(source), "r")
+    except OSError as error:
+        raise type(error)(f"source: cannot read {source}: {error}") from None
+    with file:
+        return _read(_units_table(file.read()), units, t_start, t_stop)
 
 
 def to_nwb(
@@ -88,7 +95,7 @@ def to_nwb(
     OSError
         If the file cannot be written.
     TypeError
-        If `recording` is something else.
+        If an argument is of the wrong type.
 
     Notes
     -----
@@ -109,7 +116,15 @@ def to_nwb(
     """
     pynwb = _pynwb()
     check_recording(recording)
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"path must be a path, got {path!r}")
+    if not isinstance(session_start_time, (datetime, type(None))):
+        raise TypeError(f"session_start_time must be a datetime, got {session_start_time!r}")
+    if not isinstance(session_description, str):
+        raise TypeError(f"session_description must be a string, got {session_description!r}")
     path = Path(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"path: the folder {path.parent} does not exist")
     if path.exists():
         raise FileExistsError(f"path: there is a file {path} already")
     nwbfile = pynwb.NWBFile(
@@ -136,59 +151,51 @@ def _pynwb():
     return pynwb
 
 
+def _units_table(nwbfile):
+    """Return the units table of a file, or that of one of its processing modules."""
+    if nwbfile.units is not None:
+        return nwbfile.units
+    tables = {
+        f"processing[{module.name!r}][{name!r}]": table
+        for module in nwbfile.processing.values()
+        for name, table in module.data_interfaces.items()
+        if "spike_times" in getattr(table, "colnames", ())
+    }
+    if len(tables) > 1:
+        raise ValueError(
+            f"source has several units tables; give one of nwbfile.{', nwbfile.'.join(tables)}"
+        )
+    return next(iter(tables.values()), None)
+
+
 def _read(table, units, t_start, t_stop):
     """`from_nwb` of a units table."""
     if table is None or "spike_times" not in table.colnames:
         raise ValueError("source has no units table with spike_times")
     rows = _rows(units, len(table))
-    times = [np.asarray(table.get_unit_spike_times(row), dtype=float) for row in rows]
-    intervals = [
-        np.asarray(table.get_unit_obs_intervals(row), dtype=float).reshape(-1, 2)
-        if "obs_intervals" in table.colnames
-        else np.empty((0, 2))
-        for row in rows
-    ]
-    if t_start is None or t_stop is None:
-        own_start, own_stop = _common_interval(intervals, times)
-    start = own_start if t_start is None else float(seconds(t_start, "t_start"))
-    stop = own_stop if t_stop is None else float(seconds(t_stop, "t_stop"))
-    for row, of_unit in zip(rows, intervals):
-        if len(of_unit) and not is_observed(of_unit, start, stop):
-            raise ValueError(
-                f"the unit in row {row} has not been observed all the time from {start:g} s to "
-                f"{stop:g} s; its obs_intervals are {of_unit.tolist()}: choose t_start and t_stop "
-                "within, or leave the unit out"
-            )
-    if t_start is not None:
-        times = spikes_between(times, start, np.inf)
-    if t_stop is not None:
-        times = spikes_between(times, -np.inf, stop)
     names = table[_NAME_COLUMN if _NAME_COLUMN in table.colnames else "id"]
-    return Recording(times, start, stop, [str(names[row]) for row in rows])
+    return observed_part(
+        [np.asarray(table["spike_times"][row], dtype=float) for row in rows],
+        [
+            np.asarray(table["obs_intervals"][row], dtype=float).reshape(-1, 2)
+            if "obs_intervals" in table.colnames
+            else np.empty((0, 2))
+            for row in rows
+        ],
+        [str(names[row]) for row in rows],
+        t_start,
+        t_stop,
+    )
 
 
 def _rows(units, n):
     """Return the numbers of the rows that are asked for."""
     try:
         rows = np.arange(n) if units is None else np.arange(n)[np.asarray(units)]
-    except IndexError as error:
+    except (IndexError, TypeError, ValueError, OverflowError) as error:
         raise ValueError(
             f"units must be rows of the units table, 0 to {n - 1}, or a mask of length {n}: {error}"
         ) from None
     if rows.ndim != 1 or rows.size == 0:
         raise ValueError(f"units must be a list of at least one of the table's {n} rows, got {units!r}")
     return rows.tolist()
-
-
-def _common_interval(intervals, times):
-    """Return the one interval in which all units have been observed, or say what to do."""
-    first = intervals[0]
-    same = all(len(of_unit) == 1 and is_same_time(of_unit, first).all() for of_unit in intervals)
-    if not same:
-        spikes = np.concatenate(times)
-        found = f"; there are spikes from {spikes.min():g} s to {spikes.max():g} s" if spikes.size else ""
-        raise ValueError(
-            "t_start and t_stop must be given, since the units have no obs_intervals, several, or "
-            f"different ones{found}"
-        )
-    return first[0].tolist()

@@ -6,11 +6,12 @@ the units did.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from brian2 import SpikeGeneratorGroup, SpikeMonitor, defaultclock, second
 
+from ..time_steps import in_steps, time_step
 from ..validation import binary_array, choice, seconds
 
 #: A spike so little before the end of its step, in steps, belongs to the next one:
@@ -21,6 +22,9 @@ _STEP_ROUNDING = 1e-3
 _TIME_ROUNDING = 1e-9
 
 _COLLISIONS = ("error", "clip")
+
+#: In a recording: more would take the memory of the machine.
+MOST_STEPS = 2**31
 
 
 class Recording:
@@ -36,6 +40,8 @@ class Recording:
         depends on these, so they are not guessed from the spikes.
     names : sequence of str, optional
         Names of the units; by default "0", "1", ...
+    dt : Quantity of time, optional
+        The time step of what has been recorded, if it came in steps.
 
     Attributes
     ----------
@@ -43,6 +49,7 @@ class Recording:
         Sorted.
     t_start, t_stop : Quantity
     names : list of str
+    dt : Quantity or None
 
     Raises
     ------
@@ -73,10 +80,15 @@ class Recording:
     SpikeGeneratorGroup(2, indices=<length 3 array>, times=<length 3 array>)
     """
 
-    def __init__(self, times, t_start, t_stop, names=None):
+    def __init__(self, times, t_start, t_stop, names=None, dt=None):
         start, stop = float(seconds(t_start, "t_start")), float(seconds(t_stop, "t_stop"))
         if not start < stop:
             raise ValueError(f"t_stop must be after t_start, got {start:g} s to {stop:g} s")
+        if isinstance(times, Mapping):
+            raise TypeError(
+                "times must be a sequence of arrays, one a unit, and not a mapping: give "
+                "list(times.values()), or read a TsGroup of pynapple by glmbrian.interop.from_pynapple"
+            )
         try:
             times = list(times)
         except TypeError:
@@ -96,6 +108,7 @@ class Recording:
             self.times.append(of_unit.clip(start, stop) * second)
         self.t_start, self.t_stop = start * second, stop * second
         self.names = _check_names(names, len(times))
+        self.dt = time_step(dt)
 
     @classmethod
     def from_monitor(cls, monitor, t_start, t_stop, names=None):
@@ -114,7 +127,8 @@ class Recording:
         Returns
         -------
         Recording
-            With all neurons of the group that is monitored, silent ones too.
+            With all neurons of the group that is monitored, silent ones too, and the time
+            step of its clock.
 
         Raises
         ------
@@ -142,17 +156,19 @@ class Recording:
         if not monitor.record:
             raise ValueError("monitor has counted spikes only; create it with record=True")
         trains = monitor.spike_trains()
-        return cls([trains[unit] for unit in range(len(monitor.source))], t_start, t_stop, names)
+        times = [trains[unit] for unit in range(len(monitor.source))]
+        return cls(times, t_start, t_stop, names, monitor.clock.dt)
 
     @classmethod
-    def from_trains(cls, trains, dt, t_start=0 * second, names=None):
+    def from_trains(cls, trains, dt=None, t_start=0 * second, names=None):
         """Return the recording that binned trains stand for.
 
         Parameters
         ----------
         trains : array_like of 0 and 1, shape (n_steps, n_units)
         dt : time
-            Duration of a step; a spike is put at the beginning of its step.
+            Duration of a step; a spike is put at the beginning of its step.  A TsdFrame of
+            pynapple says it by itself.
         t_start : time
             When the first step begins.
         names : sequence of str, optional
@@ -177,13 +193,18 @@ class Recording:
         >>> float(recording.t_stop / ms)
         6.0
         """
-        trains = binary_array(trains, "trains", ("n_steps", "n_units"))
-        dt, start = positive_seconds(dt, "dt"), float(seconds(t_start, "t_start"))
+        dt = None if dt is None else positive_seconds(dt, "dt") * second
+        arrays, dt = in_steps({"trains": trains}, dt)
+        trains = binary_array(arrays["trains"], "trains", ("n_steps", "n_units"))
+        if dt is None:
+            raise TypeError("dt must be given: the duration of a step of the trains, such as 1*ms")
+        dt, start = float(dt), float(seconds(t_start, "t_start"))
         return cls(
             [start + np.flatnonzero(train) * dt for train in trains.T],
             start,
             start + len(trains) * dt,
             names,
+            dt * second,
         )
 
     def part(self, t_start, t_stop):
@@ -222,15 +243,15 @@ class Recording:
             )
         at_end = stop >= own_stop - _TIME_ROUNDING
         times = self.times if at_end else spikes_between(self.times, -math.inf, stop)
-        return Recording(spikes_between(times, start, math.inf), start, stop, self.names)
+        return Recording(spikes_between(times, start, math.inf), start, stop, self.names, self.dt)
 
-    def trains(self, dt, collisions="error"):
+    def trains(self, dt=None, collisions="error"):
         """Return binned trains, as GLMs are fitted to.
 
         Parameters
         ----------
-        dt : time
-            Duration of a step.
+        dt : time, optional
+            Duration of a step; by default that of the recording, if it came in steps.
         collisions : {"error", "clip"}
             A GLM neuron spikes at most once in a step.  Where a unit spikes more often,
             raise an error, or keep one spike.
@@ -259,7 +280,9 @@ class Recording:
         >>> recording.trains(2 * ms, collisions="clip")[:, 0]
         array([1, 0, 1], dtype=uint8)
         """
-        steps, n_steps = self._binned(dt, collisions)
+        if dt is None and self.dt is None:
+            raise TypeError("dt must be given, such as 1*ms: this recording did not come in steps")
+        steps, n_steps = self._binned(self.dt if dt is None else dt, collisions)
         trains = np.zeros((n_steps, len(self)), dtype=np.uint8)
         for unit, of_unit in enumerate(steps):
             trains[of_unit, unit] = 1
@@ -318,7 +341,13 @@ class Recording:
         dt = positive_seconds(dt, "dt")
         choice(collisions, "collisions", _COLLISIONS)
         start = float(self.t_start)
-        n_steps = max(1, math.ceil((float(self.t_stop) - start) / dt - _STEP_ROUNDING))
+        n_steps = (float(self.t_stop) - start) / dt - _STEP_ROUNDING
+        if not n_steps < MOST_STEPS:
+            raise ValueError(
+                f"dt must be longer: from {self.t_start} to {self.t_stop} there are {n_steps:.3g} "
+                f"steps of {dt * second}, and at most {MOST_STEPS} are allowed"
+            )
+        n_steps = max(1, math.ceil(n_steps))
         steps, colliding = [], {}
         for name, times in zip(self.names, self.times):
             of_unit = np.floor((np.asarray(times) - start) / dt + _STEP_ROUNDING)
@@ -360,6 +389,73 @@ def spikes_between(times, start, stop):
     """Return the spike times of each unit from `start` up to `stop`, in seconds."""
     first, beyond = start - _TIME_ROUNDING, stop - _TIME_ROUNDING
     return [of_unit[(of_unit >= first) & (of_unit < beyond)] for of_unit in map(np.asarray, times)]
+
+
+def observed_part(times, intervals, names, t_start=None, t_stop=None):
+    """Return the recording of a time in which all units have been observed.
+
+    Parameters
+    ----------
+    times : list of array of float
+        Spike times of each unit in seconds.
+    intervals : list of array, shape (n, 2)
+        When each unit has been observed, in seconds; of no interval nothing is known.
+    names : list of str
+    t_start, t_stop : time, optional
+        Spikes before and after are left out.  By default those that all units share.
+
+    Raises
+    ------
+    ValueError
+        If a time is not finite, the beginning or end are not known, or a unit has not been
+        observed all the time: silence that nobody saw would be taken for silence.
+    """
+    for name, of_unit in zip(names, times):
+        if not np.all(np.isfinite(of_unit)):
+            raise ValueError(
+                f"the unit {name!r} has {np.count_nonzero(~np.isfinite(of_unit))} spike time(s) that "
+                "are NaN or infinite; take them out of the data, or leave the unit out"
+            )
+    start = _observed_edge(0, "t_start", t_start, intervals, times)
+    stop = _observed_edge(1, "t_stop", t_stop, intervals, times)
+    for name, of_unit in zip(names, intervals):
+        if len(of_unit) and not is_observed(of_unit, start, stop):
+            raise ValueError(
+                f"the unit {name!r} has not been observed all the time from {start:g} s to {stop:g} s, "
+                f"but from {_listed_intervals(of_unit)}, and would look silent: choose t_start and "
+                "t_stop within, leave the unit out, or mend what the data say of it"
+            )
+    if t_start is not None:
+        times = spikes_between(times, start, math.inf)
+    if t_stop is not None:
+        times = spikes_between(times, -math.inf, stop)
+    return Recording(times, start, stop, names)
+
+
+def _observed_edge(edge, name, given, intervals, times):
+    """Return the time `given`, or the one at which the observation of all units begins or ends."""
+    if given is not None:
+        return float(seconds(given, name))
+    if any(len(of_unit) != 1 for of_unit in intervals):
+        spikes = np.concatenate(times)
+        found = f"; there are spikes from {spikes.min():g} s to {spikes.max():g} s" if spikes.size else ""
+        raise ValueError(
+            f"{name} must be given: of some units it is not known when they were observed, or there "
+            f"are several intervals{found}"
+        )
+    edges = [float(of_unit[0][edge]) for of_unit in intervals]
+    if not all(is_same_time(time, edges[0]) for time in edges):
+        begins, ends = (np.stack([of_unit[0] for of_unit in intervals])[:, k] for k in (0, 1))
+        within = f", within the time of all, {begins.max():g} s to {ends.min():g} s"
+        raise ValueError(
+            f"the units must have the same {name}, got {min(edges) * second} to "
+            f"{max(edges) * second}; give {name}{within if begins.max() < ends.min() else ''}"
+        )
+    return edges[0]
+
+
+def _listed_intervals(intervals):
+    return " and ".join(f"{begin:g} s to {end:g} s" for begin, end in intervals)
 
 
 def is_observed(intervals, start, stop):

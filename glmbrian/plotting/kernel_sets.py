@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..bases import Basis
 from ..estimator import GLMClassifier
+from ..population import GLMPopulation
 from ..validation import finite_array, integer
 from .style import milliseconds
 
@@ -20,11 +21,13 @@ class KernelSet:
     values : ndarray of float, shape (n_sources, n_targets, window)
     step : of a lag in ms, or None for lags in steps
     classes : list of the targets' labels, or None for targets known by their index
+    name : of the kernels among several, or None
     """
 
     values: np.ndarray
     step: Optional[float]
     classes: Optional[list] = None
+    name: Optional[str] = None
 
     @property
     def source(self):
@@ -45,7 +48,8 @@ class KernelSet:
         return self.classes.index(output)
 
     def title(self, index):
-        return f"{self.target} {index if self.classes is None else self.classes[index]}"
+        named = "" if self.name is None else f", {self.name}"
+        return f"{self.target} {index if self.classes is None else self.classes[index]}{named}"
 
     def image_shape(self, shape):
         """Return (rows, columns), or None if the sources do not form an image."""
@@ -75,9 +79,20 @@ class KernelSet:
         return self.values[..., lag - 1], f"kernel at lag {when}"
 
 
-def kernel_set(model, dt):
-    """Return the `KernelSet` of a fitted classifier, of what has kernels, or of an array."""
+def kernel_set(model, dt, kernel=None):
+    """Return the `KernelSet` of a fitted classifier, of what has kernels, or of an array.
+
+    Of a population it is that of the name `kernel`, by default its first.
+    """
     step = milliseconds(dt)
+    if isinstance(model, GLMPopulation):
+        if not model.kernels:
+            raise ValueError("model: this population has no kernels from inputs")
+        name = next(iter(model.kernels)) if kernel is None else kernel
+        values = _not_empty(model.kernel(name))
+        return KernelSet(values, step or milliseconds(model.dt), name=name)
+    if kernel is not None:
+        raise ValueError("kernel is for a GLMPopulation, whose kernels have names")
     if isinstance(model, GLMClassifier):
         check_is_fitted(model, "weights_")
         values = model.basis_.kernels(model.weights_)
@@ -88,8 +103,7 @@ def kernel_set(model, dt):
     if not isinstance(values, np.ndarray):
         raise TypeError(
             "model must be a fitted GLMClassifier, GLMSynapses, or an array of kernels of the "
-            "shape (n_source, n_target, window), such as GLMPopulation.kernel(name), "
-            f"got {model!r}"
+            f"shape (n_source, n_target, window), or a GLMPopulation, got {model!r}"
         )
     values = finite_array(values, "model (an array of kernels)", ("n_source", "n_target", "window"))
     return KernelSet(_not_empty(values), step)
@@ -105,23 +119,22 @@ def feedback_kernels(model, dt):
     if callable(getattr(model, "feedback_kernels", None)):
         if getattr(model, "feedback", model) is None:
             raise ValueError(
-                "model has no feedback kernels: create the neurons with "
-                "GLMNeurons(..., feedback=basis)"
+                "model has no feedback kernels: create it with feedback=basis"
             )
         values, step = model.feedback_kernels(), step or clock_step(model)
     if not isinstance(values, np.ndarray):
         raise TypeError(
             "model must be a fitted GLMClassifier, GLMNeurons, or an array of feedback kernels "
-            f"of the shape (n, window), got {model!r}"
+            f"of the shape (n, window), or a GLMPopulation, got {model!r}"
         )
     values = finite_array(values, "model (an array of feedback kernels)", ("n", "window"))
     return _not_empty(values), step, "neuron", range(len(values))
 
 
 def clock_step(group):
-    """Return the time step in ms of a group that has a clock, or None."""
-    clock = getattr(group, "clock", None)
-    return None if clock is None else milliseconds(clock.dt)
+    """Return the time step in ms of a group that has a clock, or of a population, or None."""
+    clock = getattr(group, "clock", group)
+    return milliseconds(getattr(clock, "dt", None))
 
 
 def _not_empty(values):

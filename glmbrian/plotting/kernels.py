@@ -49,7 +49,7 @@ def plot_basis(basis, ax=None, *, dt=None):
     return ax
 
 
-def plot_kernels(model, output=None, shape=None, lag=None, ax=None, *, dt=None):
+def plot_kernels(model, output=None, shape=None, lag=None, ax=None, *, dt=None, kernel=None):
     """Plot the synaptic kernels of one target neuron.
 
     The kernels of the strongest inputs (those with the largest sum of squares) are
@@ -58,8 +58,8 @@ def plot_kernels(model, output=None, shape=None, lag=None, ax=None, *, dt=None):
 
     Parameters
     ----------
-    model : GLMClassifier, GLMSynapses or ndarray
-        A fitted classifier; synapses; or kernels of the shape
+    model : GLMClassifier, GLMSynapses, GLMPopulation or ndarray
+        A fitted classifier; synapses; a population; or kernels of the shape
         (n_source, n_target, window), as those of any other model.  Whatever has a
         method ``kernels()`` that returns such an array will do.
     output : optional
@@ -75,7 +75,9 @@ def plot_kernels(model, output=None, shape=None, lag=None, ax=None, *, dt=None):
         By default those of a new figure.
     dt : Quantity of time, optional
         Duration of a step, for lags in ms.  By default that of the target's clock
-        for synapses; otherwise lags are in steps.
+        for synapses, and that of a population; otherwise lags are in steps.
+    kernel : str, optional
+        Which of a population's kernels; by default the first.
 
     Returns
     -------
@@ -101,11 +103,11 @@ def plot_kernels(model, output=None, shape=None, lag=None, ax=None, *, dt=None):
     >>> ax.get_title(), len(ax.get_legend().get_texts())
     ('target neuron 2', 3)
     """
-    kernels = kernel_set(model, dt)
+    kernels = kernel_set(model, dt, kernel)
     index = kernels.index(output)
     shape = kernels.image_shape(shape)
     if shape is not None:
-        return plot_weight_map(model, output, shape, lag, ax, dt=dt)
+        return plot_weight_map(model, output, shape, lag, ax, dt=dt, kernel=kernel)
     if lag is not None:
         raise ValueError(
             "lag needs inputs that form an image; pass shape=(rows, columns) for these "
@@ -126,15 +128,15 @@ def plot_feedback_kernels(model, ax=None, *, dt=None):
 
     Parameters
     ----------
-    model : GLMNeurons, GLMClassifier or ndarray
-        Neurons with feedback; a fitted classifier (first-to-spike decoding leaves
+    model : GLMNeurons, GLMPopulation, GLMClassifier or ndarray
+        Neurons or a population with feedback; a fitted classifier (first-to-spike decoding leaves
         zeros); or kernels of the shape (n, window).  Whatever has a method
         ``feedback_kernels()`` that returns such an array will do.
     ax : matplotlib Axes, optional
         By default those of a new figure.
     dt : Quantity of time, optional
-        Duration of a step, for lags in ms.  By default that of the neurons' clock;
-        without one lags are in steps.
+        Duration of a step, for lags in ms.  By default that of the neurons' clock
+        or of the population; without one lags are in steps.
 
     Returns
     -------

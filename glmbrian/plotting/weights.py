@@ -7,12 +7,14 @@ from .kernel_sets import kernel_set
 from .style import DIVERGING, axes, index_ticks, some
 
 
-def plot_weight_map(model, output=None, shape=None, lag=None, ax=None, *, dt=None, limit=None):
+def plot_weight_map(
+    model, output=None, shape=None, lag=None, ax=None, *, dt=None, limit=None, kernel=None
+):
     """Plot kernels as an image: those of one target, or all in a matrix.
 
     Parameters
     ----------
-    model : GLMClassifier, GLMSynapses or ndarray
+    model : GLMClassifier, GLMSynapses, GLMPopulation or ndarray
         As for `plot_kernels`.
     output : optional
         With inputs that form an image the target neuron whose kernels are shown: the
@@ -31,6 +33,8 @@ def plot_weight_map(model, output=None, shape=None, lag=None, ax=None, *, dt=Non
     limit : float, optional
         Colours go from minus this to this; by default the largest absolute value
         shown.  With one limit several maps can be compared.
+    kernel : str, optional
+        As for `plot_kernels`.
 
     Returns
     -------
@@ -55,7 +59,7 @@ def plot_weight_map(model, output=None, shape=None, lag=None, ax=None, *, dt=Non
     >>> glm.plotting.plot_weight_map(kernels, 2, shape=(2, 3)).images[0].get_array().shape
     (2, 3)
     """
-    kernels = kernel_set(model, dt)
+    kernels = kernel_set(model, dt, kernel)
     index = kernels.index(output)
     shape = kernels.image_shape(shape)
     if shape is None and output is not None:

@@ -1,0 +1,76 @@
+"""Spike times of pynapple, in which NeMoS has its recordings."""
+
+import numpy as np
+
+from .recording import observed_part
+
+
+def from_pynapple(spikes, t_start=None, t_stop=None):
+    """Return spike times of pynapple as a `Recording`.
+
+    Parameters
+    ----------
+    spikes : pynapple.TsGroup, Ts or Tsd
+        A group of units, or one unit.  Binned counts (TsdFrame) go to
+        `Recording.from_trains`, or to `fit_population` as they are.
+    t_start, t_stop : time, optional
+        When the observation begins and ends; spikes before and after are left out.
+        By default the interval of ``time_support``, if there is one.
+
+    Returns
+    -------
+    Recording
+        Units are named by the keys of the group.
+
+    Raises
+    ------
+    ImportError
+        If pynapple is not installed.
+    TypeError, ValueError
+        If `spikes` is something else or holds no unit, or ``time_support`` says that the
+        units have not been observed from `t_start` to `t_stop`.
+
+    Notes
+    -----
+    Where a group has been made without a ``time_support``, pynapple takes the time from
+    the first to the last spike for it.  Say when the units were observed:
+    ``TsGroup(..., time_support=IntervalSet(0, 60))``.
+
+    Examples
+    --------
+    >>> import glmbrian as glm
+    >>> import pynapple as nap                                    # doctest: +SKIP
+    >>> observed = nap.IntervalSet(0, 0.01)                       # doctest: +SKIP
+    >>> spikes = nap.TsGroup(                                     # doctest: +SKIP
+    ...     {3: nap.Ts([0.001, 0.004]), 8: nap.Ts([0.002])}, time_support=observed)
+    >>> glm.interop.from_pynapple(spikes)                         # doctest: +SKIP
+    <Recording: 2 units, 3 spikes, 0. s to 10. ms>
+    """
+    nap = _pynapple()
+    if isinstance(spikes, (nap.Ts, nap.Tsd)):
+        units = {"0": spikes}
+    elif isinstance(spikes, nap.TsGroup):
+        units = dict(spikes.items())
+    else:
+        raise TypeError(
+            "spikes must be a TsGroup, Ts or Tsd of pynapple (a TsdFrame of counts goes to "
+            f"Recording.from_trains), got {spikes!r}"
+        )
+    if not units:
+        raise ValueError("spikes must hold at least one unit")
+    observed = np.asarray(spikes.time_support.values, dtype=float).reshape(-1, 2)
+    return observed_part(
+        [np.asarray(times.t, dtype=float) for times in units.values()],
+        [observed] * len(units),
+        [str(key) for key in units],
+        t_start,
+        t_stop,
+    )
+
+
+def _pynapple():
+    try:
+        import pynapple
+    except ImportError as error:
+        raise ImportError(f"pynapple is not installed ({error}): pip install pynapple") from error
+    return pynapple
