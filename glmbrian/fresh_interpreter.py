@@ -5,16 +5,17 @@ of a process.  What generates C++ code changes them all, so it is called where n
 sees that.
 """
 
-import contextlib
 import io
 import logging
 import os
 import pickle
-import signal
-import subprocess
 import sys
 import tempfile
 import traceback
+from pathlib import Path
+
+from .processes import run_watched
+from .scratch import scratch_folder
 
 #: Run by the new interpreter.  Brian 2 imports these packages if they are there; code is
 #: generated without them, and half of the time to start is theirs.
@@ -33,6 +34,9 @@ answer()
 #: Brian reads this file in its working folder.  It would leave its log behind if it were
 #: killed, and look through all that its Cython target has compiled.
 _BRIAN_PREFERENCES = "logging.file_log = False\ncodegen.max_cache_dir_size = 0\n"
+
+
+_REQUEST, _ANSWER = "request.pickle", "answer.pickle"
 
 
 class _NoAnswer(Exception):
@@ -103,32 +107,15 @@ def _ask(request):
     # A program that was frozen into one file would start itself anew.
     if not sys.executable or getattr(sys, "frozen", False):
         raise _NoAnswer
-    with tempfile.TemporaryDirectory(prefix="glmbrian-generate-") as folder:
-        with open(os.path.join(folder, "brian_preferences"), "w") as preferences:
-            preferences.write(_BRIAN_PREFERENCES)
+    with scratch_folder("glmbrian-generate", tempfile.gettempdir()) as folder:
+        (folder / "brian_preferences").write_text(_BRIAN_PREFERENCES)
+        (folder / _REQUEST).write_bytes(request)
         command = [sys.executable, "-W", "ignore", "-c", _START, *_import_path()]
         try:
-            process = subprocess.Popen(
-                command,
-                cwd=folder,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,  # so that it and its compilers are one group
-            )
-        except OSError as error:
+            run_watched(command, cwd=folder)
+            return pickle.loads((folder / _ANSWER).read_bytes())
+        except Exception as error:
             raise _NoAnswer from error
-        try:
-            answer, _ = process.communicate(request)
-        except BaseException:
-            with contextlib.suppress(OSError):  # there is no group if all have just ended
-                os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-            raise
-    try:
-        return pickle.loads(answer)
-    except Exception as error:
-        raise _NoAnswer from error
 
 
 def _import_path():
@@ -137,13 +124,11 @@ def _import_path():
 
 
 def answer():
-    """Read a request from standard input, and write what came of it to standard output."""
-    # What the call prints goes elsewhere.
-    output = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
+    """Read a request in the working folder, and write what came of it there."""
+    folder = Path.cwd()
     log = logging.getLogger("brian2")
     log.handlers = [messages := _Messages()]
-    preferences, called = pickle.load(sys.stdin.buffer)
+    preferences, called = pickle.loads((folder / _REQUEST).read_bytes())
     function, arguments = pickle.loads(called)
     value = error = where = None
     try:
@@ -153,8 +138,7 @@ def answer():
         value = function(*arguments)
     except Exception as raised:
         error, where = _parts(raised), traceback.format_exc()
-    output.write(pickle.dumps((value, error, where, messages.texts)))
-    output.close()
+    (folder / _ANSWER).write_bytes(pickle.dumps((value, error, where, messages.texts)))
 
 
 class _Messages(logging.Handler):
