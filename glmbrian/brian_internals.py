@@ -34,14 +34,13 @@ def on_genn():
     return type(get_device()).__name__ == "GeNNDevice"
 
 
-def step_and_index(alias):
-    """Return how a threshold names the time step, and the neuron's index.
+def index_name(alias):
+    """Return how code names the neuron's index.
 
-    The index gets an `alias` (see `add_index_alias`), since Brian would warn of every
-    `i` in a user's notebook.  GeNN's code knows no aliases and no time steps, only
-    the time.
+    It gets an `alias` (see `add_index_alias`), since Brian would warn of every `i` in a
+    user's notebook.  GeNN's code knows no aliases.
     """
-    return ("glm_step(t, dt)", "i") if on_genn() else ("t_in_timesteps", alias)
+    return "i" if on_genn() else alias
 
 
 def shared_flag():
@@ -56,6 +55,32 @@ def add_index_alias(group, alias):
     """Make `alias` another name of the index ``i`` in `group`, except on GeNN."""
     if not on_genn():
         group.variables.add_reference(alias, group, "i")
+
+
+def networks_with(brian_object):
+    """Return the networks that `brian_object` is part of.
+
+    Brian tells an object which of them runs it only after its first run.
+    """
+    networks = [reference() for reference in Network.__instances__()]
+    return [
+        network
+        for network in networks
+        if network is not None and any(brian_object is part for part in network.sorted_objects)
+    ]
+
+
+def network_of(brian_object):
+    """Return the network that has run `brian_object`."""
+    return next(net for net in networks_with(brian_object) if net.id == brian_object._network)
+
+
+def planned_steps(clock):
+    """Return the number of steps of the run that is being prepared, or has just been described.
+
+    A standalone program has yet to run then: what its variables will be nobody knows.
+    """
+    return int(clock._i_end - clock.variables["timestep"].get_value().item())
 
 
 def spike_array(group):
@@ -155,6 +180,39 @@ def time_steps_may_differ(synapses):
 
 #: A C++ statement that ends the run of a generated program.
 CPP_STOP_RUN = "Network::_globally_stopped = true;"
+
+
+def keep_time_after_stops(network):
+    """Let the clocks of a generated program tell the right time in runs that follow a stop.
+
+    Before each run Brian sets the time of the clocks as if the run before had gone to its
+    end; the program's network and its count of steps know better.  To be called when a
+    run has been described.
+    """
+    device, name = get_device(), network.name
+    # Only the network that is to run has objects then, since runs leave none behind.
+    code = f"""
+for (auto& object : {name}.objects) {{
+    object.first->set_interval({name}.t, {name}.t);
+    if (auto clock = dynamic_cast<Clock*>(object.first)) clock->t[0] = clock->timestep[0] * clock->dt[0];
+}}
+"""
+    if code not in device.code_lines["before_network_run"]:
+        device.insert_code("before_network_run", code)
+        device.insert_code("after_network_run", f"{name}.clear();")
+        device.insert_code("main", f"{name}.clear();")
+
+
+def read_time_after_program(network, group, variable):
+    """Let a generated program leave the time at which `network` ended in an array of a `group`.
+
+    Brian's device reads the time of clocks, but takes the network's as it was planned.
+    """
+    device = get_device()
+    code = f"{cpp_data(group.variables[variable])}[0] = brian::{network.name}.t;"
+    if code not in device.code_lines["before_end"]:
+        device.insert_code("before_end", code)
+        forget_values([group.variables[variable]])
 
 
 def cpp_run_until(condition, network, clock):

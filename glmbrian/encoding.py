@@ -7,13 +7,21 @@ the same on every device.
 """
 
 import numpy as np
-from brian2 import NeuronGroup, TimedArray
+from brian2 import NeuronGroup, TimedArray, get_device, second
+from brian2.devices.device import RuntimeDevice
 
-from .brian_internals import add_index_alias, shared_flag, step_and_index
+from .brian_internals import add_index_alias, index_name, on_genn, planned_steps, shared_flag
+from .display import attribute_names, described, html_table
+from .filters import STEP_COUNT
 from .randomness import DRAW_LEVELS, bernoulli, derive_keys, glm_bernoulli, glm_step, split_key
-from .validation import integer, plain_array, warn
+from .streams import warn_of_equal_draws
+from .validation import check_brian_arguments, integer, plain_array, warn
 
 _INPUT_DRAWS = 0
+
+#: Images are chosen by their number, given as so many of this unit of time.  It is shorter
+#: than any time step, since Brian wants the two to fit.
+_IMAGE_NUMBER = 1e-9 * second
 
 #: Integers up to this seem to be no bytes; of low rates, some are larger.
 _SMALL = 16
@@ -134,11 +142,19 @@ class RateEncoder(NeuronGroup):
         runtime device.
     dt, clock, order, name
         As for `brian2.NeuronGroup`.
+    stream : str, optional
+        Encoders with the same `random_state` draw the same numbers; with streams of
+        different names they draw independent ones.
 
     Attributes
     ----------
     intensity
         Write only: sets the present image, shape (n_inputs,).
+    n_images : int
+    n_steps : int or None
+    step_count : int
+        Steps that the encoder has made.  It chooses the image, whatever the network's time
+        is: an encoder that joins a running network begins with its first image.
 
     Raises
     ------
@@ -165,6 +181,7 @@ class RateEncoder(NeuronGroup):
         clock=None,
         order=0,
         name="rateencoder*",
+        stream=None,
     ):
         images = check_intensities(intensities, "intensities")
         if images.ndim not in (1, 2) or 0 in images.shape:
@@ -178,9 +195,12 @@ class RateEncoder(NeuronGroup):
             n_steps = integer(n_steps, "n_steps")
         elif len(images) > 1:
             raise ValueError("n_steps (steps an image) must be given with several images")
-        key = split_key(derive_keys(random_state, _INPUT_DRAWS)[0])
-        step, index = step_and_index("input_index")
-        shared = shared_flag()
+        check_brian_arguments(dt, clock, order, name)
+        key = split_key(derive_keys(random_state, _INPUT_DRAWS, stream=stream)[0])
+        index, shared = index_name("input_index"), shared_flag()
+        # A program on GeNN is one run from time 0 on, so that there the time tells the step.
+        self_counting = not on_genn()
+        step = f"({STEP_COUNT} - 1)" if self_counting else "glm_step(t, dt)"
         super().__init__(
             images.shape[1],
             f"""
@@ -189,43 +209,87 @@ class RateEncoder(NeuronGroup):
             key_high : integer {shared}
             presentation : integer {shared}
             first_step : integer {shared}
+            {STEP_COUNT} : integer {shared}
             """,
             threshold="glm_bernoulli(key_low, key_high, presentation, "
             f"{step} - first_step, {index}, level)",
             reset="",
             namespace={"glm_bernoulli": glm_bernoulli, "glm_step": glm_step},
+            dtype=dict.fromkeys(("presentation", "first_step", STEP_COUNT), np.int64),
             dt=dt,
             clock=clock,
             order=order,
             name=name,
         )
         add_index_alias(self, "input_index")
+        for attribute, value in dict(
+            n_images=len(images), n_steps=n_steps, draw_key=key, _steps_planned=0, _dt_on_genn=None
+        ).items():
+            self.add_attribute(attribute)
+            setattr(self, attribute, value)
         self.key_low, self.key_high = key
         image_levels = levels(images)
-        if len(images) == 1:
-            self.level = image_levels[0]
-        else:
-            self.namespace["image_levels"] = TimedArray(image_levels, dt=n_steps * self.clock.dt)
-            self.add_attribute("_built_for")
-            self._built_for = self.clock.dt
+        self.level = image_levels[0]
+        if self_counting:
+            self.run_regularly(f"{STEP_COUNT} = {STEP_COUNT} + 1", clock=self.clock, when="groups")
+        if len(images) > 1:
+            self._change_images(image_levels, index)
+
+    def _change_images(self, image_levels, index):
+        """Show the images in turn."""
+        # Of Brian's arrays only those over time are data of the program, and no variable.
+        self.namespace["image_levels"] = TimedArray(image_levels, dt=_IMAGE_NUMBER)
+        self.namespace["image_number"] = _IMAGE_NUMBER
+        if on_genn():
+            self._dt_on_genn = self.clock.dt
             self.run_regularly(
                 f"""
-                presentation = {step} // {n_steps}
-                first_step = {step}
-                level = image_levels(t, {index})
+                presentation = glm_step(t, dt) // {self.n_steps}
+                first_step = glm_step(t, dt)
+                level = image_levels(presentation * image_number, {index})
                 """,
-                dt=n_steps * self.clock.dt,
+                dt=self.n_steps * self.clock.dt,
                 when="start",
             )
+            return
+        image = f"{STEP_COUNT} // {self.n_steps}"
+        shown = f"clip({image}, 0, {self.n_images - 1}) * image_number"
+        values = {
+            "presentation": image,
+            "first_step": STEP_COUNT,
+            "level": f"image_levels({shown}, {index})",
+        }
+        # In all other steps they are what they were, so that they may be set meanwhile.
+        is_new, is_old = (f"int({STEP_COUNT} % {self.n_steps} {sign} 0)" for sign in ("==", "!="))
+        self.run_regularly(
+            "\n".join(
+                f"{name} = {is_new} * ({value}) + {is_old} * {name}" for name, value in values.items()
+            ),
+            clock=self.clock,
+            when="start",
+        )
 
-    def before_run(self, run_namespace=None):
-        # The images change on a clock of their own.
-        if hasattr(self, "_built_for") and self.clock.dt != self._built_for:
+    @property
+    def steps_done(self):
+        """Steps that were made, or that a standalone program is to make so far."""
+        if isinstance(get_device(), RuntimeDevice):
+            return self.variables[STEP_COUNT].get_value().item()
+        return self._steps_planned
+
+    def before_run(self, run_namespace):
+        # There images change on a clock of their own.
+        if self._dt_on_genn is not None and self.clock.dt != self._dt_on_genn:
             raise ValueError(
-                f"dt was {self._built_for} when {self.name} was created and is {self.clock.dt} "
-                "now; set defaultclock.dt before creating an encoder of several images"
+                f"dt was {self._dt_on_genn} when {self.name} was created and is {self.clock.dt} "
+                "now; on GeNN, set defaultclock.dt before creating an encoder of several images"
             )
+        warn_of_equal_draws(self)
         super().before_run(run_namespace)
+
+    def after_run(self):
+        super().after_run()
+        if not isinstance(get_device(), RuntimeDevice):
+            self._steps_planned += planned_steps(self.clock)
 
     @property
     def intensity(self):
@@ -238,3 +302,19 @@ class RateEncoder(NeuronGroup):
             raise ValueError(f"intensity must have the shape ({len(self)},), got {image.shape}")
         warn_of_small_integers(image, "intensity", _SMALL)
         self.level = levels(image)
+
+    def __dir__(self):
+        return attribute_names(self, super().__dir__())
+
+    def __repr__(self):
+        return described(self._title(), self._description())
+
+    def _repr_html_(self):
+        return html_table(self._title(), self._description())
+
+    def _title(self):
+        return f"{type(self).__name__} {self.name!r} with {len(self)} inputs"
+
+    def _description(self):
+        shown = {} if self.n_images == 1 else {"n_steps": self.n_steps}
+        return {"n_images": self.n_images, **shown, "dt": self.clock.dt}

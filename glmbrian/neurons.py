@@ -15,9 +15,9 @@ from .brian_internals import (
     add_index_alias,
     explain_unknown_variables,
     generate_in_double_precision,
+    index_name,
     on_genn,
     shared_flag,
-    step_and_index,
 )
 from .display import attribute_names, described, html_table
 from .filters import (
@@ -31,6 +31,7 @@ from .filters import (
 )
 from .randomness import derive_keys, glm_uniform, split_key
 from .time_steps import require_step
+from .streams import warn_of_equal_draws
 from .validation import check_brian_arguments, check_size, finite_array, integer
 from .write_through import WriteThrough
 
@@ -80,6 +81,9 @@ class GLMNeurons(NeuronGroup):
         Names for `drive`, which come before those around the run.
     dt, clock, order, name
         As for `brian2.NeuronGroup`; one step of the model is one `dt`.
+    stream : str, optional
+        Groups with the same `random_state` draw the same numbers, and warn of it; with
+        streams of different names they draw independent ones.
 
     Attributes
     ----------
@@ -146,6 +150,7 @@ class GLMNeurons(NeuronGroup):
         clock=None,
         order=0,
         name="glmneurons*",
+        stream=None,
     ):
         check_brian_arguments(dt, clock, order, name)
         n = integer(n, "n")
@@ -170,7 +175,7 @@ class GLMNeurons(NeuronGroup):
         added, drive_equation, drive_namespace = ["bias"], "", {}
         if drive is not None:
             added, (drive_equation, drive_namespace) = ["bias", "drive"], _drive(drive, n)
-        draw_key = split_key(derive_keys(random_state, _OUTPUT_DRAWS)[0])
+        draw_key = split_key(derive_keys(random_state, _OUTPUT_DRAWS, stream=stream)[0])
         namespace = {
             **(namespace or {}),
             "glm_uniform": glm_uniform,
@@ -179,7 +184,7 @@ class GLMNeurons(NeuronGroup):
         }
         # GeNN's kernels hold variables of single neurons only.
         use_ring = window > LONGEST_SHIFT_REGISTER and not on_genn()
-        _, index = step_and_index(_INDEX_ALIAS)
+        index = index_name(_INDEX_ALIAS)
         shared = shared_flag()
         if use_ring:
             filtering, namespace["glm_ring"] = ring_buffer(matrix, channels, "glm_ring", added)
@@ -222,7 +227,10 @@ class GLMNeurons(NeuronGroup):
             ),
             namespace=namespace,
             # Whatever precision the user prefers: native code counts on these.
-            dtype={**dict.fromkeys(reals, np.float64), STEP_COUNT: np.int64},
+            dtype={
+                **dict.fromkeys(reals, np.float64),
+                **dict.fromkeys(("presentation", "first_step", STEP_COUNT), np.int64),
+            },
             dt=dt,
             clock=clock,
             order=order,
@@ -238,6 +246,7 @@ class GLMNeurons(NeuronGroup):
             activation=activation,
             filter_state=channels + pending,
             fitted_dt=None,
+            draw_key=draw_key,
             _drive_names=set() if not isinstance(drive, str) else get_identifiers(drive) - {"i"},
         ).items():
             self.add_attribute(key)
@@ -382,6 +391,7 @@ class GLMNeurons(NeuronGroup):
                 f"drive uses a name that is neither in GLMNeurons(..., namespace={{name: value}}) nor "
                 f"around the run: {error.args[0]}"
             ) from None
+        warn_of_equal_draws(self)
         super().before_run(run_namespace)
 
     def __dir__(self):
@@ -443,7 +453,7 @@ def feedback_weight_names(feedback):
 
 def _drive(drive, n):
     """Return the equation of a drive, and the namespace that it needs."""
-    _, index = step_and_index(_INDEX_ALIAS)
+    index = index_name(_INDEX_ALIAS)
     if isinstance(drive, TimedArray):
         if on_genn():
             raise NotImplementedError(

@@ -128,7 +128,7 @@ def check_random_state(random_state, name="random_state"):
         )
 
 
-def derive_keys(random_state, *purposes):
+def derive_keys(random_state, *purposes, stream=None):
     """Return one independent 64-bit key a purpose.
 
     Parameters
@@ -137,15 +137,22 @@ def derive_keys(random_state, *purposes):
         ``None`` draws from NumPy's global generator, which `brian2.seed` sets on
         the runtime device.
     *purposes : int
-        Names of the streams: the same purpose gives the same key.
+        What the draws are for: the same purpose gives the same key.
+    stream : str, optional
+        Keys of different streams are independent, and so are those of none.
 
     Returns
     -------
     list of int
     """
+    if stream is not None and not isinstance(stream, str):
+        raise TypeError(f"stream must be a name such as 'hidden', or None, got {stream!r}")
+    if stream == "":
+        raise ValueError("stream must be a name such as 'hidden', or None, got an empty one")
+    name = tuple((stream or "").encode())
     root = _entropy(random_state)
     return [
-        int(np.random.SeedSequence(root, spawn_key=(purpose,)).generate_state(1, np.uint64)[0])
+        int(np.random.SeedSequence(root, spawn_key=(purpose, *name)).generate_state(1, np.uint64)[0])
         for purpose in purposes
     ]
 

@@ -1,19 +1,29 @@
 """The stop condition: a presentation is over at the first output spike."""
 
-from brian2 import CodeRunner, get_device
+import numpy as np
+from brian2 import get_device
+from brian2.core.base import BrianObject
 from brian2.core.magic import stop
+from brian2.core.variables import Variables
+from brian2.devices.cpp_standalone.device import CPPStandaloneDevice
+from brian2.groups.group import Group
 
 from .brian_internals import (
     CPP_PROGRAM_CAN_STOP,
     CPP_STOP_RUN,
+    keep_time_after_stops,
+    network_of,
     on_genn,
+    read_time_after_program,
     require_spikes,
     spike_array,
 )
+from .display import described, html_table
 from .operations import new_operation
+from .validation import check_brian_arguments
 
 
-class FirstSpikeStop(CodeRunner):
+class FirstSpikeStop(Group):
     """Ends the run at the end of the step in which one of the neurons first spikes.
 
     With one run a presentation, no steps are simulated after a decision: on the
@@ -37,9 +47,8 @@ class FirstSpikeStop(CodeRunner):
     Notes
     -----
     On the C++ standalone device this needs Brian 2.6 or newer: before, a
-    generated program could not end a run.  There the time ``t`` (not the number of
-    the step) is wrong in the first step after a stop: Brian's generated code sets
-    it as if the run had gone to its end.
+    generated program could not end a run.  There ``network.t`` is right once the program
+    has run; before, it is the time of runs that all go to their ends.
 
     Examples
     --------
@@ -53,6 +62,8 @@ class FirstSpikeStop(CodeRunner):
     1. * msecond
     """
 
+    add_to_magic_network = True
+
     def __init__(self, neurons, name="firstspikestop*"):
         require_spikes(neurons, "neurons")
         if on_genn():
@@ -60,45 +71,74 @@ class FirstSpikeStop(CodeRunner):
                 "FirstSpikeStop: GeNN cannot end a run at a spike; use another device, or "
                 "GLMClassifier(device='genn'), which decides at the first spike all the same"
             )
+        check_brian_arguments(name=name)
         group = getattr(neurons, "source", neurons)
         first, last = getattr(neurons, "start", 0), getattr(neurons, "stop", len(group))
+        BrianObject.__init__(self, clock=group.clock, name=name)
+        self.neurons = neurons
+        self.add_dependency(group)
+        self.variables = Variables(self)
+        self.variables.add_constant("N", 1)
+        self.variables.add_array("done", size=1, dtype=np.int32)
+        self.variables.add_array("network_time", size=1, dtype=np.float64)
+        self._enable_group_attributes()
         function = f"glm_stop_{first}_{last}"
-        group.namespace[function] = _stop_function(function, first, last)
-        super().__init__(
-            group,
-            "stateupdate",
-            code=f"_stopped = {function}(N)",
-            clock=group.clock,
-            when="end",
-            name=name,
+        self.namespace[function] = _stop_function(function, group, first, last)
+        self.run_regularly(
+            f"done = {function}(done)", clock=group.clock, when="end", name=f"{self.name}_operation"
         )
 
+    def after_run(self):
+        super().after_run()
+        if isinstance(get_device(), CPPStandaloneDevice):
+            network = network_of(self)
+            keep_time_after_stops(network)
+            read_time_after_program(network, self, "network_time")
 
-def _stop_function(name, first, last):
+    def _check_for_invalid_states(self):
+        # Brian calls this when a program has run.
+        super()._check_for_invalid_states()
+        if isinstance(get_device(), CPPStandaloneDevice):
+            network_of(self).t_ = self.variables["network_time"].get_value().item()
+
+    def __repr__(self):
+        return described(self._title(), self._description())
+
+    def _repr_html_(self):
+        return html_table(self._title(), self._description())
+
+    def _title(self):
+        return f"{type(self).__name__} {self.name!r}"
+
+    def _description(self):
+        return {"watches": f"the {len(self.neurons)} neurons of {self.neurons.name!r}"}
+
+
+def _stop_function(name, group, first, last):
     """Return the Brian function that stops if a neuron from [first, last) spiked."""
 
     def numpy_code(owner):
-        spikespace = spike_array(owner).get_value()
+        spikespace = spike_array(group).get_value()
 
-        def stop_at_spike(n):
+        def stop_at_spike(done):
             spikes = spikespace[: spikespace[-1]]
             if ((spikes >= first) & (spikes < last)).any():
                 stop()
-            return 0
+            return done
 
         return stop_at_spike
 
     def cython_code(owner):
         return f"""
-cdef int {name}(int n):
+cdef int {name}(int done):
     global _namespace{name}_spikes
     cdef int index
-    for index in range(_namespace{name}_spikes[n]):
+    for index in range(_namespace{name}_spikes[{len(group)}]):
         if {first} <= _namespace{name}_spikes[index] < {last}:
             from brian2.core.magic import stop
             stop()
             break
-    return 0
+    return done
 """
 
     def cpp_code(owner):
@@ -108,16 +148,16 @@ cdef int {name}(int n):
                 "use the runtime device, or GLMClassifier"
             )
         device = get_device()
-        spikes = device.get_array_name(spike_array(owner))
+        spikes = device.get_array_name(spike_array(group))
         return f"""
-static inline int {name}(int n)
+static inline int {name}(int done)
 {{
-    for (int index = 0; index < brian::{spikes}[n]; index++)
+    for (int index = 0; index < brian::{spikes}[{len(group)}]; index++)
     {{
         const int neuron = brian::{spikes}[index];
         if (neuron >= {first} && neuron < {last}) {{ {CPP_STOP_RUN} }}
     }}
-    return 0;
+    return done;
 }}
 """
 
@@ -125,5 +165,5 @@ static inline int {name}(int n)
     add = function.implementations.add_dynamic_implementation
     add("numpy", numpy_code)
     add("cpp", cpp_code, lambda owner: None)
-    add("cython", cython_code, lambda owner: {f"{name}_spikes": spike_array(owner).get_value()})
+    add("cython", cython_code, lambda owner: {f"{name}_spikes": spike_array(group).get_value()})
     return function

@@ -5,10 +5,11 @@ generated C++ programs `training_cpp.py` and `native/trainer.hpp` take its place
 """
 
 import copy
+import weakref
 from dataclasses import dataclass
 
 import numpy as np
-from brian2 import NetworkOperation, get_device
+from brian2 import NetworkOperation, Synapses, get_device
 from brian2.core.base import BrianObject
 from brian2.core.variables import Variables
 from brian2.devices.cpp_standalone.device import CPPStandaloneDevice
@@ -17,11 +18,32 @@ from brian2.groups.group import Group
 
 from . import training_cpp
 from .bases import Basis
-from .brian_internals import delay_steps, delayed_arrivals, on_genn, spike_array
+from .brian_internals import (
+    delay_steps,
+    delayed_arrivals,
+    networks_with,
+    on_genn,
+    planned_steps,
+    spike_array,
+)
+from .display import described, html_table
+from .encoding import RateEncoder
 from .learning import correlated, desired_train, first_to_spike_gradient, rate_gradient
 from .neurons import GLMNeurons, feedback_weight_names
 from .synapses import GLMSynapses
-from .validation import binary_array, choice, finite_array, flag, integer, real
+from .validation import (
+    binary_array,
+    check_brian_arguments,
+    choice,
+    finite_array,
+    flag,
+    integer,
+    real,
+    warn,
+)
+
+#: Neurons that have, or had, a trainer.
+_with_trainer = weakref.WeakSet()
 
 
 class Trainer(Group):
@@ -142,8 +164,13 @@ class Trainer(Group):
         self.batch_size = integer(batch_size, "batch_size")
         self.target_period = integer(target_period, "target_period")
         self.learn_bias = flag(learn_bias, "learn_bias")
+        learn_feedback = flag(learn_feedback, "learn_feedback")
         examples = self._checked_examples(labels, targets)
+        check_brian_arguments(name=name)
         self._check_device()
+        self._encoders = [source for source in map(_source, self.synapses) if _has_images(source)]
+        for encoder in self._encoders:
+            self._check_images(encoder)
 
         BrianObject.__init__(self, clock=neurons.clock, name=name)
         self.add_dependency(neurons)
@@ -151,7 +178,6 @@ class Trainer(Group):
         for learner in self.synapses:
             self.add_dependency(learner)
             self.learned.append(_Learned.of_synapses(learner))
-        learn_feedback = flag(learn_feedback, "learn_feedback")
         if self.rule == "rate" and learn_feedback and neurons.feedback is not None:
             self.learned.append(_Learned.of_feedback(neurons))
         self.variables = Variables(self)
@@ -169,6 +195,10 @@ class Trainer(Group):
             values=np.full(self.n_presentations, np.nan),
         )
         self._progress = _Progress.at_start(self)
+        self._steps_planned = 0
+        self._leads = {}  # steps that encoders are ahead
+        self._is_first = neurons not in _with_trainer
+        _with_trainer.add(neurons)
         if isinstance(get_device(), RuntimeDevice):
             self._add_operations()
         else:
@@ -184,6 +214,117 @@ class Trainer(Group):
     @property
     def log_likelihoods(self):
         return self.variables["_log_likelihoods"].get_value().copy()
+
+    @property
+    def learning_rate(self):
+        return self._learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, value):
+        self._learning_rate = real(value, "learning_rate", 0, strict=True)
+
+    @property
+    def steps_done(self):
+        """Steps of training that were made, or that a standalone program is to make so far."""
+        if isinstance(get_device(), RuntimeDevice):
+            return self._progress.presentation * self.n_steps + self._progress.step + 1
+        return min(self._steps_planned, self.n_presentations * self.n_steps)
+
+    @property
+    def is_over(self):
+        """Whether all presentations are over, or will be when a standalone program has run so far."""
+        return self.steps_done == self.n_presentations * self.n_steps
+
+    def __repr__(self):
+        return described(self._title(), self._description())
+
+    def _repr_html_(self):
+        return html_table(self._title(), self._description())
+
+    def _title(self):
+        return f"{type(self).__name__} {self.name!r} of {self.neurons.name!r}"
+
+    def _description(self):
+        learning = ", ".join(repr(learner.name) for learner in self.synapses)
+        done = "planned" if not isinstance(get_device(), RuntimeDevice) else "done"
+        return {
+            "rule": self.rule,
+            "synapses": learning or "none",
+            "learning_rate": self.learning_rate,
+            "batch_size": self.batch_size,
+            "n_steps": self.n_steps,
+            "n_presentations": f"{self.n_presentations} ({self.steps_done // self.n_steps} {done})",
+        }
+
+    # ------------------------------------------------- what must go along with it
+
+    def before_run(self, run_namespace):
+        super().before_run(run_namespace)
+        if self.is_over:
+            return
+        objects = [part for network in networks_with(self) for part in network.sorted_objects]
+        for other in objects:
+            if isinstance(other, Trainer) and other is not self and other.neurons is self.neurons:
+                if other.active and not other.is_over:
+                    raise ValueError(
+                        f"{self.neurons.name} has two trainers at once, {self.name} and {other.name}: "
+                        f"take one out of the network until the other has trained for its duration"
+                    )
+        for encoder in self._encoders:
+            self._check_encoder(encoder)
+        for encoder in _encoders_before(self.neurons, objects):
+            if not any(encoder is learned_from for learned_from in self._encoders):
+                try:
+                    self._check_images(encoder)
+                    self._check_encoder(encoder)
+                except ValueError as error:
+                    warn(str(error))
+
+    def after_run(self):
+        super().after_run()
+        if not isinstance(get_device(), RuntimeDevice):
+            self._steps_planned += planned_steps(self.clock)
+
+    def _check_images(self, encoder):
+        """Raise if the images of an encoder are not those of the presentations."""
+        advice = (
+            f"create RateEncoder(images, n_steps={self.n_steps}) with an image a presentation, "
+            "repeated where it is presented again"
+        )
+        if self.n_steps % encoder.n_steps:
+            raise ValueError(
+                f"n_steps is {self.n_steps} for the trainer, but {encoder.name} shows an image for "
+                f"{encoder.n_steps} steps: {advice}"
+            )
+        needed = self.n_presentations * self.n_steps // encoder.n_steps
+        if encoder.n_images < needed:
+            raise ValueError(
+                f"{self.n_presentations} presentations are of {needed} images, but {encoder.name} has "
+                f"{encoder.n_images}: {advice}"
+            )
+
+    def _check_encoder(self, encoder):
+        """Raise if a presentation would not show its own image in the coming run."""
+        advice = (
+            f"let both begin in the same run and take part in the same ones until {self.name} is "
+            "done, in steps of one dt; let other parts settle before you add them to the network"
+        )
+        if not encoder.active:
+            raise ValueError(f"{encoder.name} is not active, but {self.name} is: {advice}")
+        if encoder.clock.dt != self.clock.dt:
+            raise ValueError(
+                f"dt is {encoder.clock.dt} for {encoder.name} and {self.clock.dt} for {self.name}: {advice}"
+            )
+        lead = encoder.steps_done - self.steps_done
+        if self.steps_done == 0 and not self._is_first and lead % encoder.n_steps == 0:
+            # Images go on where another trainer's ended, and maybe those of a test.
+            self._leads[encoder.name] = lead
+        if lead != self._leads.get(encoder.name, 0):
+            raise ValueError(
+                f"the images of {encoder.name} would be shifted against the presentations of "
+                f"{self.name}: the encoder has made {encoder.steps_done} steps, the trainer "
+                f"{self.steps_done}; {advice}"
+            )
 
     def _checked_examples(self, labels, targets):
         """Return the labels, or the targets in the shape (n_presentations, n_steps, n)."""
@@ -435,6 +576,33 @@ class _Recorder(NetworkOperation):
         begin, count = self.first[spikes], np.diff(self.first)[spikes]
         within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
         return np.concatenate([delayed, self.at_once[np.repeat(begin, count) + within]])
+
+
+def _source(synapses):
+    """Return the group, as a whole, whose spikes the synapses take."""
+    return getattr(synapses.source, "source", synapses.source)
+
+
+def _has_images(group):
+    return isinstance(group, RateEncoder) and group.n_images > 1
+
+
+def _encoders_before(neurons, objects):
+    """Return the encoders of several images from which spikes reach `neurons` through others."""
+    reached, found = {neurons.name}, {}
+    synapses = [part for part in objects if isinstance(part, Synapses)]
+    for _ in synapses:
+        sources = [
+            _source(part)
+            for part in synapses
+            if getattr(part.target, "source", part.target).name in reached
+        ]
+        found = {source.name: source for source in sources if _has_images(source)}
+        names = {source.name for source in sources}
+        if names <= reached:
+            break
+        reached |= names
+    return list(found.values())
 
 
 def _checked_synapses(synapses, neurons):

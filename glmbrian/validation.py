@@ -150,10 +150,10 @@ def check_plain(value, name):
 
 
 def warn(message, category=UserWarning):
-    """Warn at the line, outside the package, from which it was called."""
+    """Warn at the line, outside the package and Brian, from which it was called."""
     frame, level = sys._getframe(1), 2
-    package = __name__.partition(".")[0]
-    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == package:
+    packages = (__name__.partition(".")[0], "brian2")
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in packages:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
 

@@ -147,10 +147,9 @@ class _Simulation:
         self.item, presentation = self.next_item()
         if self.inputs.kind != "trains":
             self.encoder.level = self.inputs.levels(self.item)
-        timestep = self.clock.variables["timestep"].get_value().item()
         for group in (self.encoder, self.neurons):
             group.presentation = presentation
-            group.first_step = timestep
+            group.first_step = group.step_count
         self.neurons.clear()
         shape = (self.network.n_steps, self.network.n_outputs)
         self.potentials = np.zeros(shape)
