@@ -5,6 +5,7 @@ What takes long to import is imported in functions, which `main` guards.
 
 import argparse
 import contextlib
+import gc
 import json
 import os
 import shlex
@@ -37,11 +38,16 @@ def main(arguments=None):
             print(f"{name}: error: {error}", file=sys.stderr)
             return 2
         except KeyboardInterrupt:
-            print(f"{name}: stopped", file=sys.stderr)
-            return 128 + signal.SIGINT
+            return _stopped(f"{name}: stopped", signal.SIGINT)
         except _Terminated:
-            print(f"{name}: stopped by SIGTERM", file=sys.stderr)
-            return 128 + signal.SIGTERM
+            return _stopped(f"{name}: stopped by SIGTERM", signal.SIGTERM)
+
+
+def _stopped(text, number):
+    print(text, file=sys.stderr)
+    # The interpreter would collect garbage for a second or more before it ends.
+    gc.freeze()
+    return 128 + number
 
 
 @contextlib.contextmanager

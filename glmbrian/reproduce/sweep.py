@@ -7,13 +7,14 @@ that was killed finds what had finished when it is started again.
 
 import contextlib
 import functools
+import itertools
 import json
 import os
 import signal
 import tempfile
 import threading
 import time
-from concurrent.futures import as_completed
+from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import asdict
 from pathlib import Path
 
@@ -120,7 +121,8 @@ def local_workers(n_jobs):
             env={**environment, "TMPDIR": str(folder)},  # for all that killed ones leave
         )
         try:
-            yield functools.partial(_run_in, executor)
+            # With more at a time its thread would fail when all is ended.
+            yield functools.partial(_run_in, executor, 2 * n_jobs)
         finally:
             executor.shutdown(wait=True, kill_workers=True)
 
@@ -129,14 +131,19 @@ def _run_here(calls):
     return (function(*arguments, **named) for function, arguments, named in calls)
 
 
-def _run_in(executor, calls):
-    # Ctrl-C in a terminal reaches the workers too, which would print where they were.
-    with _blocked(signal.SIGINT):
-        futures = [
-            executor.submit(function, *arguments, **named) for function, arguments, named in calls
-        ]
-    for future in as_completed(futures):
-        yield future.result()
+def _run_in(executor, most, calls):
+    """Yield the results of calls, of which `most` are handed out at a time."""
+    calls, running = iter(calls), set()
+    while True:
+        # Ctrl-C in a terminal reaches the workers too, which would print where they were.
+        with _blocked(signal.SIGINT):
+            for function, arguments, named in itertools.islice(calls, most - len(running)):
+                running.add(executor.submit(function, *arguments, **named))
+        if not running:
+            return
+        finished, running = wait(running, return_when=FIRST_COMPLETED)
+        for future in finished:
+            yield future.result()
 
 
 @contextlib.contextmanager
