@@ -36,7 +36,7 @@ from .model import LARGEST, Inputs, Network, Outcome, Parameters, Testing, Train
 from .progress import Progress
 from .randomness import check_random_state, derive_keys
 from .saved_model import SavedModel
-from .storage import as_path, new_folder, reading, save_npz
+from .storage import FORMAT, as_path, new_folder, reading, save_npz
 from .validation import (
     binary_array,
     check_size,
@@ -1015,6 +1015,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             "keys": self._keys,
             "n_presentations": self.n_presentations_,
             "version": __version__,
+            "format": FORMAT,
         }
         if self.inputs_seen_ is not None:
             config["inputs"] = self.inputs_seen_._asdict()

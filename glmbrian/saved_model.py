@@ -28,8 +28,8 @@ _KINDS = {
 }
 _OPTIONAL = ("input_range", "feature_names")
 
-#: Parameters of `GLMClassifier` that files of version 0.1 lack.
-_LATER_PARAMETERS = ("class_weight",)
+#: Parameters of `GLMClassifier` that older files lack; they are then as by default.
+_LATER_PARAMETERS = ("class_weight", "scale_inputs")
 
 #: Values beyond are mistakes: sums of them would soon overflow.
 _LARGEST = 1e100
@@ -123,6 +123,8 @@ class SavedModel:
                 f"history must have an entry an epoch, at most {saved.n_presentations}, got "
                 f"{len(saved.history)}"
             )
+        if "format" in config and not archive.has_checksum:
+            raise ValueError("it has lost its checksum")
         archive.check()
         return saved
 

@@ -10,6 +10,7 @@ import os
 import secrets
 import shutil
 import stat
+import struct
 import zipfile
 from pathlib import Path
 
@@ -287,6 +288,8 @@ def load_npz(path, kinds, required):
         raise ValueError("it is no archive of arrays (.npz), or only the beginning of one")
     with open(path, "rb") as file, zipfile.ZipFile(file) as archive:
         members = {}
+        if len(archive.infolist()) != _n_members(file):
+            raise ValueError("it has lost some of its parts")
         for member in archive.infolist():
             name = member.filename.removesuffix(".npy")
             if name in members:
@@ -333,6 +336,18 @@ def reading(path, writer):
         said = said if len(said) < 300 else said[:300] + " ..."
         kind = "folder" if os.path.isdir(path) else "file"
         raise ValueError(f"path must be a {kind} written by {writer}; {path} is not: {said}") from None
+
+
+def _n_members(file):
+    """Return how many parts the end of an archive tells of.
+
+    A wrong length in the list of parts can hide those that follow.
+    """
+    file.seek(-22, os.SEEK_END)
+    signature, count = struct.unpack("<4s6xH10x", file.read(22))
+    if signature != b"PK\5\6":
+        raise ValueError("it does not end as an archive")
+    return count
 
 
 def _check_format(own):

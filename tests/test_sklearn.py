@@ -366,7 +366,8 @@ def test_older_files_load(tmp_path):
     with np.load(tmp_path / "model.npz") as file:
         content = dict(file)
     config = json.loads(str(content["config"]))
-    del config["n_presentations"], config["parameters"]["scale_inputs"]
+    del config["n_presentations"], config["parameters"]["scale_inputs"], config["format"]
+    del content["format"], content["checksum"]
     np.savez(tmp_path / "old.npz", **{**content, "config": np.array(json.dumps(config))})
     old = glm.GLMClassifier.load(tmp_path / "old.npz")
     assert old.n_presentations_ == 0 and not old.scale_inputs
