@@ -10,7 +10,14 @@ import numpy as np
 from brian2 import NeuronGroup, TimedArray, get_device, second
 from brian2.devices.device import RuntimeDevice
 
-from .brian_internals import add_index_alias, index_name, on_genn, planned_steps, shared_flag
+from .brian_internals import (
+    add_index_alias,
+    generate_in_double_precision,
+    index_name,
+    on_genn,
+    planned_steps,
+    shared_flag,
+)
 from .display import attribute_names, described, html_table
 from .filters import STEP_COUNT
 from .randomness import DRAW_LEVELS, bernoulli, derive_keys, glm_bernoulli, glm_step, split_key
@@ -215,7 +222,11 @@ class RateEncoder(NeuronGroup):
             f"{step} - first_step, {index}, level)",
             reset="",
             namespace={"glm_bernoulli": glm_bernoulli, "glm_step": glm_step},
-            dtype=dict.fromkeys(("presentation", "first_step", STEP_COUNT), np.int64),
+            dtype={
+                # whatever precision the user prefers
+                "level": np.float64,
+                **dict.fromkeys(("presentation", "first_step", STEP_COUNT), np.int64),
+            },
             dt=dt,
             clock=clock,
             order=order,
@@ -234,6 +245,7 @@ class RateEncoder(NeuronGroup):
             self.run_regularly(f"{STEP_COUNT} = {STEP_COUNT} + 1", clock=self.clock, when="groups")
         if len(images) > 1:
             self._change_images(image_levels, index)
+        generate_in_double_precision(self)
 
     def _change_images(self, image_levels, index):
         """Show the images in turn."""
