@@ -69,12 +69,13 @@ class InputRange(NamedTuple):
         if low <= ratio <= high:
             return
         warn(
-            f"X seems to be on another scale than in training: its largest intensity is {later}, and "
-            f"was {self} then. Write X.astype(float) if it holds 0 and 1, or divide it by the largest "
-            "value that it can have, as in training"
+            f"X seems to be on another scale than in training: its largest intensity is "
+            f"{later._in_words()}, and was {self._in_words()} then. "
+            "Write X.astype(float) if it holds 0 and 1, or divide it by the largest value that it can "
+            "have, as in training"
         )
 
-    def __str__(self):
+    def _in_words(self):
         of_bytes = f" (the integer {self.largest * 255:.0f} of 255)" if self.kind == "integers" else ""
         return f"{self.largest:.3g}{of_bytes}"
 

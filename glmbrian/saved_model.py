@@ -9,7 +9,7 @@ import numpy as np
 from .bases import Basis, CustomBasis
 from .input_range import InputRange
 from .labels import as_labels, check_classes
-from .model import Parameters
+from .model import LARGEST, Parameters
 from .storage import load_npz
 from .validation import finite_array, integer
 
@@ -30,9 +30,6 @@ _OPTIONAL = ("input_range", "feature_names")
 
 #: Parameters of `GLMClassifier` that older files lack; they are then as by default.
 _LATER_PARAMETERS = ("class_weight", "scale_inputs")
-
-#: Values beyond are mistakes: sums of them would soon overflow.
-_LARGEST = 1e100
 
 
 @dataclass(frozen=True)
@@ -131,8 +128,8 @@ class SavedModel:
 
 def _real(content, name, shape):
     array = finite_array(content[name], name, shape)
-    if array.size and np.abs(array).max() > _LARGEST:
-        raise ValueError(f"{name} must hold values up to {_LARGEST:g}, got {np.abs(array).max():g}")
+    if array.size and np.abs(array).max() > LARGEST:
+        raise ValueError(f"{name} must hold values up to {LARGEST:g}, got {np.abs(array).max():g}")
     return array
 
 

@@ -118,8 +118,8 @@ def plain_array(value, name, kind="numbers", error=TypeError):
         array = np.asarray(value)
     except (TypeError, ValueError, OverflowError, RuntimeError) as cause:  # such as ragged lists
         raise error(f"{name} must be an array of {kind}: {cause}") from None
-    if array.dtype == object:
-        check_plain(array.ravel().tolist(), name)
+    if array.dtype == object:  # such as that of a data frame
+        check_plain(array, name)
     return array
 
 
@@ -142,6 +142,8 @@ def check_plain(value, name):
             f"{name} must be plain numbers, without a unit (divide by the unit), got "
             f"{got[:60]}{'...' if len(got) > 60 else ''}"
         )
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        value = value.ravel().tolist()
     # Lists may be long, and hold mostly numbers, which need no look.
     if isinstance(value, (list, tuple)):
         if not all(issubclass(of, (numbers.Number, np.generic, str)) for of in set(map(type, value))):

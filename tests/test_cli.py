@@ -1,5 +1,6 @@
 """The command line, as a user and as a script meets it."""
 
+import argparse
 import json
 import os
 import shlex
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import glmbrian as glm
-from glmbrian import cache
+from glmbrian import cache, cli
 from glmbrian.cli import main
 
 FAST = "--n-train 20 --n-test 20 --n-epochs 2 --n-steps 3 --n-basis 2 --device runtime --quiet".split()
@@ -300,3 +301,61 @@ def test_clearing_the_cache_tells_what_it_could_not_remove(tmp_path, monkeypatch
     assert main(["cache", "--clear"]) == 2
     assert "programs is a link" in capsys.readouterr().err
     assert (tmp_path / "elsewhere" / used).exists()
+
+
+COMMANDS = ("train", "evaluate", "export", "reproduce", "benchmark", "cache")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_says_every_default(command):
+    (options,) = [
+        action.choices[command] for action in cli._parser()._actions if hasattr(action, "choices")
+        and isinstance(action.choices, dict)
+    ]  # fmt: skip
+    for action in options._actions:
+        takes_a_value = action.option_strings and action.nargs != 0 and action.help != argparse.SUPPRESS
+        if takes_a_value and "--dask" not in action.option_strings:
+            assert "(default: " in action.help, action.option_strings
+    assert "(default: " in options.format_help() or command == "cache"
+
+
+def test_help_has_the_defaults_of_the_classifier(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "500")  # no lines are broken
+    with pytest.raises(SystemExit):
+        main(["train", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    defaults = glm.GLMClassifier().get_params()
+    for name in ("decoding", "n_steps", "learning_rate", "bias_init", "on_silence"):
+        option = "--" + name.replace("_", "-")
+        assert f"(default: {defaults[name]})" in text.rpartition(f" {option} ")[2].partition(" --")[0]
+
+
+@pytest.mark.parametrize("content", [b"", b"text", b"PK\x03\x04"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["evaluate", "file"],
+        ["evaluate", "file/model.npz"],
+        ["train", "--device", "runtime", "--data-dir", "file"],
+        ["train", "--device", "runtime", "--data-dir", "folder"],
+        ["train", "--device", "runtime", "--output", "file"],
+        ["export", "file"],
+        ["export", "new", "--data-dir", "folder"],
+        ["reproduce", "basis", "--output", "file"],
+        ["reproduce", "basis", "--output", "folder"],
+        ["benchmark", "--data-dir", "file"],
+        ["benchmark", "--output", "file"],
+    ],
+    ids=" ".join,
+)
+def test_files_that_are_none_are_one_line(command, content, capsys, tmp_path):
+    (tmp_path / "file").write_bytes(content)
+    (tmp_path / "folder").mkdir()
+    for name in ("train-images", "t10k-images", "train-labels", "t10k-labels", "settings.json"):
+        (tmp_path / "folder" / f"{name}-idx3-ubyte").write_bytes(content)
+        (tmp_path / "folder" / f"{name}-idx1-ubyte").write_bytes(content)
+    (tmp_path / "folder" / "settings.json").write_bytes(content)
+    assert main(command) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"glmbrian {command[0]}: error: ") and error.count("\n") == 1
+    assert (tmp_path / "file").read_bytes() == content and not (tmp_path / "new").exists()

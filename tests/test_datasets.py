@@ -596,3 +596,22 @@ def test_make_subset_errors(make_subset, fake_mnist, tmp_path, capsys, monkeypat
 def test_docstring_examples():
     result = doctest.testmod(glmbrian.datasets)
     assert result.attempted > 5 and not result.failed
+
+
+# names with a dot
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_names_with_a_dot(fake_mnist, packed):
+    expected = load_mnist((5, 7), 3, 2, data_dir=fake_mnist)
+    for file in list(fake_mnist.iterdir()):
+        dotted = file.with_name(file.name.replace("-idx", ".idx") + (".gz" if packed else ""))
+        content = file.read_bytes()
+        file.unlink()
+        dotted.write_bytes(gzip.compress(content) if packed else content)
+    for first, second in zip(expected, load_mnist((5, 7), 3, 2, data_dir=fake_mnist)):
+        np.testing.assert_array_equal(first, second)
+    (dotted,) = fake_mnist.glob("train-labels*")
+    dotted.unlink()
+    with pytest.raises(FileNotFoundError, match="train-labels-idx1-ubyte.* with a dot"):
+        load_mnist((5, 7), 3, 2, data_dir=fake_mnist)

@@ -181,6 +181,9 @@ class TestRun:
         expected = fitted[0].evaluate(digits.X_test, digits.y_test)
         assert fitted[1].evaluate(digits.X_test, digits.y_test) == pytest.approx(expected)
         np.testing.assert_array_equal(*(one.predict(digits.X_test) for one in fitted))
+        # numbered, a part is a part of the whole
+        part = fitted[1].predict(digits.X_test[13:], first_presentation=13)
+        np.testing.assert_array_equal(part, fitted[0].predict(digits.X_test)[13:])
 
     def test_a_second_draw_decides_between_whole_levels(self):
         random = np.random.default_rng(0)
