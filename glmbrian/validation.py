@@ -9,6 +9,7 @@ import numbers
 import re
 import sys
 import warnings
+from collections.abc import Mapping
 
 import numpy as np
 from brian2 import Clock, Quantity, defaultclock, have_same_dimensions, second
@@ -141,6 +142,14 @@ def check_plain(value, name):
         raise TypeError(
             f"{name} must be plain numbers, without a unit (divide by the unit), got "
             f"{got[:60]}{'...' if len(got) > 60 else ''}"
+        )
+    # Of a mapping NumPy takes the keys, and of event times of pynapple it makes nothing.
+    if isinstance(value, Mapping) or (
+        hasattr(value, "time_support") and not hasattr(value, "values")
+    ):
+        raise TypeError(
+            f"{name} must be an array, got a {type(value).__name__} (spike times of pynapple are "
+            "binned by glmbrian.interop.from_pynapple(spikes).trains(dt))"
         )
     # Lists may be long, and hold mostly numbers, which need no look.
     if isinstance(value, (list, tuple)):
