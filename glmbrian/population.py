@@ -186,7 +186,7 @@ class GLMPopulation:
         >>> classifier = glm.GLMClassifier(n_steps=4, n_epochs=1, device="runtime", verbose=False)
         >>> population = glm.GLMPopulation.from_classifier(classifier.fit(X, y), dt=1 * ms)
         >>> population.n, population.kernel("stimulus").shape
-        (2, (2, 2, 4))
+        (2, (2, 2, 8))
         """
         if not isinstance(classifier, GLMClassifier):
             raise TypeError(f"classifier must be a GLMClassifier, got {classifier!r}")
