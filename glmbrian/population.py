@@ -13,7 +13,7 @@ from .neurons import GLMNeurons, _named_kernels
 from .storage import as_path, load_npz, reading, save_npz
 from .synapses import GLMSynapses
 from .time_steps import in_steps, neuron_clock, require_step, time_step
-from .validation import binary_array, choice, finite_array
+from .validation import binary_array, choice, finite_array, plain_array
 
 
 class GLMPopulation:
@@ -186,7 +186,7 @@ class GLMPopulation:
         >>> classifier = glm.GLMClassifier(n_steps=4, n_epochs=1, device="runtime", verbose=False)
         >>> population = glm.GLMPopulation.from_classifier(classifier.fit(X, y), dt=1 * ms)
         >>> population.n, population.kernel("stimulus").shape
-        (2, (2, 2, 4))
+        (2, (2, 2, 8))
         """
         if not isinstance(classifier, GLMClassifier):
             raise TypeError(f"classifier must be a GLMClassifier, got {classifier!r}")
@@ -807,7 +807,7 @@ def checked_mask(mask, n_steps):
     """Return a mask of steps as an index of rows."""
     if mask is None:
         return slice(None)
-    mask = np.asarray(mask)
+    mask = plain_array(mask, "mask", "bool")
     if mask.dtype != bool or mask.shape != (n_steps,):
         raise ValueError(
             f"mask must be an array of bool of the shape ({n_steps},), got {mask.dtype} of "

@@ -137,7 +137,8 @@ def _is_recording(value):
 def _step_between_rows(value, name, has_mask):
     """Return the time step of a series that knows the time of each row, as pynapple's do."""
     times = getattr(value, "t", None)
-    if type(value).__module__.partition(".")[0] != "pynapple" or np.ndim(times) != 1:
+    is_series = hasattr(value, "time_support") and hasattr(value, "values")
+    if not is_series or np.ndim(times) != 1:
         return None
     intervals = np.diff(np.asarray(times, dtype=float))
     if intervals.size == 0:

@@ -9,6 +9,7 @@ import numbers
 import re
 import sys
 import warnings
+from collections.abc import Mapping
 
 import numpy as np
 from brian2 import Clock, Quantity, defaultclock, have_same_dimensions, second
@@ -144,6 +145,14 @@ def check_plain(value, name):
         )
     if isinstance(value, np.ndarray) and value.dtype == object:
         value = value.ravel().tolist()
+    # Of a mapping NumPy takes the keys, and of event times of pynapple it makes nothing.
+    if isinstance(value, Mapping) or (
+        hasattr(value, "time_support") and not hasattr(value, "values")
+    ):
+        raise TypeError(
+            f"{name} must be an array, got a {type(value).__name__} (spike times of pynapple are "
+            "binned by glmbrian.interop.from_pynapple(spikes).trains(dt))"
+        )
     # Lists may be long, and hold mostly numbers, which need no look.
     if isinstance(value, (list, tuple)):
         if not all(issubclass(of, (numbers.Number, np.generic, str)) for of in set(map(type, value))):

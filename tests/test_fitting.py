@@ -305,7 +305,7 @@ def test_the_time_step_of_a_monitor_is_kept():
 
 def test_data_in_different_steps_are_refused():
     y = np.tile([[0], [1]], (20, 1))
-    with pytest.raises(ValueError, match=r"^inputs\['stimulus'\] is in steps of 2\. ms, and outputs in"):
+    with pytest.raises(ValueError, match=r"^outputs is in steps of 1\. ms, and inputs\['stimulus'\] in"):
         glm.fit_population(recording_of(y), recording_of(y, 2 * ms), SHORT)
     with pytest.raises(ValueError, match="^dt must be given: outputs is a Recording"):
         glm.fit_population(Recording([[1] * ms], 0 * ms, 40 * ms), feedback=SHORT)

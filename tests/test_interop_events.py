@@ -154,6 +154,7 @@ ONE = events([(0, 0, 0, 0)])
         ([(ONE, 0), ONE], {}, TypeError, r"dataset\[1\] must be a pair"),
         ([(np.zeros((3, 4)), 0)], {}, TypeError, "structured array.*without a transform"),
         ([((ONE, ONE), 0)], {}, TypeError, "structured array"),
+        ([(np.ma.masked_array(ONE), 0)], {}, TypeError, "events must not be masked"),
         ([(ONE[np.newaxis], 0)], {}, ValueError, r"events must have the shape \(n_events,\)"),
         ([(ONE[["x", "y"]], 0)], {}, ValueError, "no field t"),
         ([(ONE[["x", "t"]], 0)], {}, ValueError, r"no field y, although sensor_size is 2 there"),

@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pytest
 from brian2 import Network, SpikeGeneratorGroup, SpikeMonitor, StateMonitor, defaultclock, ms
+from sklearn.pipeline import Pipeline
 
 import glmbrian as glm
 
@@ -165,6 +166,43 @@ def test_population_with_only_its_own_history_has_feedback():
     with pytest.raises(ValueError, match="^history: 'history' must have each neuron's own"):
         unmasked = with_coefficients(nmo.glm.PopulationGLM("Bernoulli"), basis, 3, 10)
         glm.interop.from_nemos(unmasked, basis, history="history")
+
+
+def test_history_alone():
+    _, y = recording(19)
+    basis = BASES["history"]("past")
+    features = basis.compute_features(y[:, 0])
+    model = with_coefficients(nmo.glm.GLM("Bernoulli"), basis, 1, 20)
+    population = glm.interop.from_nemos(model, basis, history="past")
+    assert not population.kernels
+    assert_same_prediction(model, features, population.firing_probability(outputs=y))
+    again = glm.interop.to_nemos(population, nmo.glm.GLM("Bernoulli"), basis, "past")
+    np.testing.assert_allclose(again.coef_, model.coef_)
+
+
+def test_the_basis_of_a_pipeline():
+    x, y = recording(21, n_source=1)
+    basis = BASES["log"]("stimulus")
+    transformer = basis.set_input_shape(1).to_transformer()
+    pipeline = Pipeline([("basis", transformer), ("glm", nmo.glm.GLM("Bernoulli"))]).fit(x, y[:, 0])
+    population = glm.interop.from_nemos(pipeline["glm"], pipeline["basis"], dt=2 * ms)
+    assert population.dt == 2 * ms and population.neurons().clock.dt == 2 * ms
+    want = glm.interop.from_nemos(pipeline["glm"], pipeline["basis"].basis)
+    np.testing.assert_array_equal(population.kernel(), want.kernel())
+    assert population.kernel().shape == (1, 1, 12)
+    assert_same_prediction(
+        pipeline["glm"], basis.compute_features(x[:, 0]), population.firing_probability(x)
+    )
+
+
+def test_a_mask_of_other_components_is_named():
+    x, y = recording(7, 2)
+    basis = BASES["linear"]("stimulus")
+    basis.compute_features(x)
+    model = nmo.glm.PopulationGLM("Bernoulli", feature_mask={"other": np.ones(2)})
+    model.coef_, model.intercept_ = {"stimulus": jax.numpy.zeros((10, 2))}, jax.numpy.zeros(2)
+    with pytest.raises(ValueError, match="^model: its feature mask must have the keys"):
+        glm.interop.from_nemos(model, basis)
 
 
 # Simulation
@@ -386,8 +424,6 @@ def test_bad_model_or_basis_is_named():
     other.compute_features(x)
     with pytest.raises(ValueError, match="^basis must be that of the model: it has 8 features"):
         glm.interop.from_nemos(model, other)
-    with pytest.raises(ValueError, match="^history: 'stimulus' is the only component"):
-        glm.interop.from_nemos(model, other, history="stimulus")
     spaced = BASES["log"]("two words")
     spaced.compute_features(x)
     with pytest.raises(ValueError, match="^kernels: a name must be"):

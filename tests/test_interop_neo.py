@@ -58,7 +58,9 @@ class TestWithNeo:
         first, second_trial = from_neo(block)
         assert first.trains(1 * ms).sum(0).tolist() == [1, 1]
         assert second_trial.t_start == 20 * ms and second_trial.trains(1 * ms)[10].tolist() == [1, 0]
-        assert [trial.t_stop / ms for trial in from_neo(block, t_stop=25 * ms)] == [25, 25]
+        assert [trial.t_stop / ms for trial in from_neo(block.segments[1:], t_stop=25 * ms)] == [25]
+        with pytest.raises(ValueError, match="unit '0' has not been observed .* 0 s to 0.025 s"):
+            from_neo(block, t_stop=25 * ms)
 
     def test_trains_that_do_not_end_together(self):
         trains = [self.train([3, 8], 0, 8), self.train([1], 0, 10)]
@@ -73,7 +75,7 @@ class TestWithNeo:
     def test_time_that_nobody_observed_is_not_silence(self):
         early, late = self.train([30], 0, 100), self.train([30], 20, 90, name="late")
         for times in ({"t_stop": 0.2}, {"t_start": 0 * ms, "t_stop": 100 * ms}, {"t_start": -1}):
-            with pytest.raises(ValueError, match="has not been observed all the time|same t_stop"):
+            with pytest.raises(ValueError, match="has not been observed all the time|same t_st"):
                 from_neo([early, late], **times)
         with pytest.raises(ValueError, match="unit 'late' .* from 0.01 s to 0.09 s, but from 0.02 s to"):
             from_neo([early, late], t_start=10 * ms, t_stop=90 * ms)

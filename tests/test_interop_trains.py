@@ -218,3 +218,25 @@ glmbrian.interop.Recording
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False" and "interop" in dir(glm)
+
+
+def test_a_recording_knows_the_step_that_it_came_in():
+    trains = np.random.default_rng(1).integers(0, 2, (20, 2))
+    recording = Recording.from_trains(trains, 0.5 * ms)
+    assert recording.dt == 0.5 * ms and recording.part(2 * ms, 6 * ms).dt == 0.5 * ms
+    np.testing.assert_array_equal(recording.trains(), trains)
+    assert recording.trains(0.25 * ms).shape == (40, 2)
+    bare = Recording(recording.times, 0 * ms, 10 * ms)
+    assert bare.dt is None
+    for call in (bare.trains, lambda: Recording.from_trains(trains)):
+        with pytest.raises(TypeError, match=r"^dt must be given.*1\*ms"):
+            call()
+
+
+def test_steps_without_number_are_refused():
+    with pytest.raises(ValueError, match="^dt must be longer: .* 1e[+]13 steps"):
+        Recording([[0.5]], 0, 1e4).trains(1e-9)
+    with pytest.raises(ValueError, match="^dt must be longer"):
+        Recording([[0.5]], 0, 1e300).trains(1e-300)
+    with pytest.raises(TypeError, match="^times must be a sequence of arrays, .* not a mapping"):
+        Recording({"a": [0.5]}, 0, 1)

@@ -584,3 +584,31 @@ def test_report_arguments_are_checked(fitted):
         plotting.training_report(classifier, X[:0], y[:0])
     with pytest.raises(ValueError, match="^X has 15 inputs"):
         plotting.training_report(classifier, X[:, 1:], y)
+
+
+def test_a_population_is_drawn_by_name_and_in_its_own_steps():
+    basis = glm.IndicatorBasis(3)
+    weights = {"stimulus": np.ones((4, 2, 3)), "coupling": 2 * np.ones((2, 2, 3))}
+    population = glm.GLMPopulation(
+        [0.0, 0.0], dict.fromkeys(weights, basis), weights, basis, [[1, 2, 3]] * 2, dt=2 * ms
+    )
+    ax = glm.plotting.plot_kernels(population, 1)
+    assert ax.get_title() == "target neuron 1, stimulus" and ax.get_xlabel() == "lag [ms]"
+    lines = [line for line in ax.lines if not line.get_label().startswith("_")]
+    assert len(lines) == 4 and lines[0].get_xdata().tolist() == [2.0, 4.0, 6.0]
+    ax = glm.plotting.plot_kernels(population, kernel="coupling")
+    lines = [line for line in ax.lines if not line.get_label().startswith("_")]
+    assert len(lines) == 2 and lines[0].get_ydata().tolist() == [2.0, 2.0, 2.0]
+    image = glm.plotting.plot_weight_map(population, kernel="coupling").images[0]
+    assert image.get_array().tolist() == [[6.0, 6.0], [6.0, 6.0]]
+    assert glm.plotting.plot_feedback_kernels(population).get_xlabel() == "lag [ms]"
+    population.dt = None
+    assert glm.plotting.plot_feedback_kernels(population).get_xlabel() == "lag [steps]"
+    with pytest.raises(ValueError, match="^kernel must be one of"):
+        glm.plotting.plot_kernels(population, kernel="lateral")
+    with pytest.raises(ValueError, match="^kernel is for a GLMPopulation"):
+        glm.plotting.plot_kernels(np.ones((2, 2, 3)), kernel="stimulus")
+    bare = glm.GLMPopulation([0.0], {}, {})
+    for draw in glm.plotting.plot_kernels, glm.plotting.plot_feedback_kernels:
+        with pytest.raises(ValueError, match="^model"):
+            draw(bare)

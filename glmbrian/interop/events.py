@@ -167,6 +167,8 @@ def _check_sample(sample, name):
             f"{name}: events must be a structured array with the fields x, y, t and p, got "
             f"{type(events).__name__}; use the data set without a transform that makes frames"
         )
+    if isinstance(events, np.ma.MaskedArray):
+        raise TypeError(f"{name}: events must not be masked; leave out those that do not count")
     check_shape(events, f"{name}: events", ("n_events",))
     return events, label
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..validation import plain_array
 from .recording import check_recording, observed_part
 
 #: The column that `to_nwb` writes names to; sorting programs use it as well.
@@ -191,7 +192,7 @@ def _read(table, units, t_start, t_stop):
 def _rows(units, n):
     """Return the numbers of the rows that are asked for."""
     try:
-        rows = np.arange(n) if units is None else np.arange(n)[np.asarray(units)]
+        rows = np.arange(n) if units is None else np.arange(n)[plain_array(units, "units")]
     except (IndexError, TypeError, ValueError, OverflowError) as error:
         raise ValueError(
             f"units must be rows of the units table, 0 to {n - 1}, or a mask of length {n}: {error}"

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..bases import Basis
 from ..estimator import GLMClassifier
 from ..population import GLMPopulation
-from ..validation import finite_array, integer
+from ..validation import choice, finite_array, integer
 from .style import milliseconds
 
 
@@ -89,6 +89,7 @@ def kernel_set(model, dt, kernel=None):
         if not model.kernels:
             raise ValueError("model: this population has no kernels from inputs")
         name = next(iter(model.kernels)) if kernel is None else kernel
+        choice(name, "kernel", tuple(model.kernels))
         values = _not_empty(model.kernel(name))
         return KernelSet(values, step or milliseconds(model.dt), name=name)
     if kernel is not None:
