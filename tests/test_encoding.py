@@ -1,8 +1,12 @@
 """Rate encoding in Brian equals its NumPy form and has the right statistics."""
 
+import warnings
+
 import numpy as np
 import pytest
-from brian2 import Network, SpikeMonitor, defaultclock, ms
+from brian2 import Network, NeuronGroup, SpikeMonitor, defaultclock, ms, mV, prefs
+from brian2.utils.logger import catch_logs
+from conftest import quick_compilation
 from scipy import stats
 
 import glmbrian as glm
@@ -98,12 +102,146 @@ def test_another_image_at_run_time():
         encoder.intensity = [0, 255]
 
 
-def test_several_images_need_the_dt_that_they_were_made_for():
+def test_an_encoder_that_joins_later_begins_with_its_first_image():
+    expected = run(glm.RateEncoder(np.eye(4), n_steps=5, random_state=1), 25)
+    encoder = glm.RateEncoder(np.eye(4), n_steps=5, random_state=1)
+    monitor = SpikeMonitor(encoder)
+    network = Network(NeuronGroup(1, "x : 1"))
+    network.run(7 * ms)
+    network.add(encoder, monitor)
+    for duration in (3, 8, 14):
+        network.run(duration * ms)
+    assert_spikes(monitor, np.vstack([np.zeros((7, 4)), expected]))
+
+
+def assert_spikes(monitor, trains):
+    steps, inputs = np.nonzero(trains)
+    np.testing.assert_array_equal(np.round(monitor.t / ms), steps)
+    np.testing.assert_array_equal(monitor.i, inputs)
+
+
+@pytest.mark.parametrize(
+    "n_steps, target",
+    [
+        (None, "numpy"),
+        (6, "numpy"),
+        pytest.param(6, "cython", marks=pytest.mark.compiled),
+    ],
+)
+def test_another_dt_between_runs_neither_repeats_nor_skips(n_steps, target):
+    """Steps are as in one run, and only last longer."""
+    images = np.full((1 if n_steps is None else 5, 30), 255, dtype=np.uint8)
+    images[1::2, ::2] = 0
+    expected = run(glm.RateEncoder(images, n_steps=n_steps, random_state=3), 30)
+    prefs.codegen.target = target
+    encoder = glm.RateEncoder(images, n_steps=n_steps, random_state=3)
+    monitor = SpikeMonitor(encoder)
+    network = Network(encoder, monitor)
+    with quick_compilation():
+        defaultclock.dt = 0.5 * ms
+        network.run(10 * 0.5 * ms)
+        defaultclock.dt = 2.5 * ms
+        network.run(20 * 2.5 * ms)
+    steps = np.where(monitor.t < 4.9 * ms, monitor.t / (0.5 * ms), 8 + monitor.t / (2.5 * ms))
+    found = np.zeros_like(expected)
+    found[np.round(steps).astype(int), np.asarray(monitor.i)] = 1
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_images_and_draws_are_stored_and_restored():
+    encoder = glm.RateEncoder(np.eye(3), n_steps=4, random_state=2)
+    monitor = SpikeMonitor(encoder)
+    network = Network(encoder, monitor)
+    network.run(6 * ms)
+    network.store()
+    network.run(9 * ms)
+    spikes = list(monitor.i), list(monitor.t)
+    network.restore()
+    assert encoder.step_count == 6
+    network.run(9 * ms)
+    assert (list(monitor.i), list(monitor.t)) == spikes
+
+
+def test_an_image_that_is_set_stays_until_the_next():
+    encoder = glm.RateEncoder(np.zeros((3, 2)), n_steps=20, random_state=1)
+    monitor = SpikeMonitor(encoder)
+    network = Network(encoder, monitor)
+    network.run(30 * ms)
+    encoder.intensity = [0, 255]
+    network.run(30 * ms)
+    assert set(monitor.i) == {1} and 30 * ms <= monitor.t[0] and monitor.t[-1] < 40 * ms
+
+
+@pytest.mark.parametrize("precision", [np.float32, np.float64])
+def test_steps_and_presentations_beyond_32_bits(precision):
+    prefs.core.default_float_dtype = precision
+    step = 2**33
+    images = np.eye(3)
+    encoder = glm.RateEncoder(images, n_steps=2, random_state=4)
+    encoder.step_count = step
+    key, presentations = derive_keys(4, 0)[0], np.arange(step // 2, step // 2 + 20)
+    last = np.repeat(levels(images)[2:], 20, axis=0)
+    expected = rate_encode(last, key, presentations, 2).reshape(-1, 3)
+    np.testing.assert_array_equal(run(encoder, 40), expected)
+    one = glm.RateEncoder(np.ones(4), random_state=4)
+    one.presentation = 2**40
+    expected = rate_encode(levels(np.ones((1, 4))), key, [2**40], 20)[0]
+    np.testing.assert_array_equal(run(one, 20), expected)
+
+
+def test_streams_of_one_seed():
+    def spikes(**options):
+        return run(glm.RateEncoder(np.ones(50), random_state=1, **options), 10)
+
+    np.testing.assert_array_equal(spikes(stream="a"), spikes(stream="a"))
+    assert (spikes(stream="a") != spikes(stream="b")).any()
+    assert (spikes(stream="a") != spikes()).any()
+    for stream, error in ((1, TypeError), ("", ValueError)):
+        with pytest.raises(error, match="stream must be a name"):
+            glm.RateEncoder(np.ones(3), stream=stream)
+
+
+def test_groups_that_draw_the_same_numbers_are_warned_of_once_a_run():
+    layers = [glm.GLMNeurons(2, glm.IndicatorBasis(2), random_state=1) for _ in range(2)]
+    network = Network(*layers, glm.RateEncoder(np.ones(2), random_state=1))
+    for _ in range(2):
+        with pytest.warns(UserWarning) as warned:
+            network.run(1 * ms)
+        (message,) = [str(warning.message) for warning in warned if warning.category is UserWarning]
+        assert f"{layers[0].name} and {layers[1].name} draw the same" in message
+        assert warned[0].filename == __file__ and "stream=" in message
+    layers[1].active = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        network.run(1 * ms)
+        apart = [
+            glm.GLMNeurons(2, glm.IndicatorBasis(2), random_state=1, stream=name) for name in "ab"
+        ]
+        Network(*apart).run(1 * ms)
+
+
+def test_encoders_show_what_they_are():
     encoder = glm.RateEncoder(np.zeros((2, 3)), n_steps=4)
-    defaultclock.dt = 0.5 * ms
-    with pytest.raises(Exception) as raised:
-        Network(encoder).run(10 * ms)
-    assert "set defaultclock.dt before" in str(raised.getrepr(style="short", chain=True))
+    for shown in (repr(encoder), encoder._repr_html_()):
+        for part in ("RateEncoder", "3 inputs", "n_images", "n_steps", "1. ms"):
+            assert part in shown
+    assert {"level", "presentation", "intensity"} <= set(dir(encoder))
+
+
+@pytest.mark.parametrize(
+    "arguments, error",
+    [
+        (dict(dt=1), TypeError),
+        (dict(clock="fast"), TypeError),
+        (dict(order=0.5), TypeError),
+        (dict(name="my inputs"), ValueError),
+    ],
+)
+def test_bad_arguments_of_brian(arguments, error):
+    with catch_logs() as messages:
+        with pytest.raises(error, match=f"{next(iter(arguments))} must be"):
+            glm.RateEncoder(np.zeros(3), **arguments)
+    assert not messages
 
 
 @pytest.mark.parametrize(
@@ -117,6 +255,7 @@ def test_several_images_need_the_dt_that_they_were_made_for():
         ([], None, ValueError, "none of them 0"),
         (np.zeros((2, 2, 2)), None, ValueError, "must have the shape"),
         (np.zeros((2, 3)), None, ValueError, "n_steps"),
+        (np.ones(3) * mV, None, TypeError, "without a unit"),
         (np.zeros((2, 3)), 0, ValueError, "n_steps must be an integer of at least 1"),
     ],
 )

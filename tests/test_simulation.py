@@ -139,6 +139,11 @@ def test_fifty_updates_equal_the_maths(place, rule, case):
     check_fifty_updates(place, rule, *case)
 
 
+@pytest.mark.parametrize("place", PLACES)
+def test_presentations_beyond_32_bits(place):
+    check_fifty_updates(place, "first-to-spike", "sigmoid", "bytes", 1, N * 2**36)
+
+
 @pytest.mark.compiled
 @pytest.mark.long
 @pytest.mark.parametrize("rule", RULES)

@@ -1,5 +1,6 @@
 """GLM neurons learn in networks of the user's own as the gradients of `learning` say."""
 
+import gc
 from dataclasses import replace
 
 import numpy as np
@@ -19,10 +20,13 @@ from brian2 import (
     seed,
     set_device,
 )
+from brian2.utils.logger import catch_logs
 from conftest import quick_compilation
 
 import glmbrian as glm
 from glmbrian import learning
+from glmbrian.encoding import levels, rate_encode
+from glmbrian.randomness import derive_keys
 
 CPP = pytest.param("cpp_standalone", marks=pytest.mark.compiled)
 CYTHON = pytest.param("cython", marks=pytest.mark.compiled)
@@ -68,7 +72,9 @@ class Case:
             "coupling": glm.IndicatorBasis(2),
         }
         self.feedback_basis = glm.CustomBasis(random.normal(size=(3, 2)))
-        self.neurons = glm.GLMNeurons(n, self.bases, feedback=self.feedback_basis, random_state=1)
+        self.neurons = glm.GLMNeurons(
+            n, self.bases, feedback=self.feedback_basis, random_state=1, stream=name
+        )
         self.bias = self.neurons.bias = random.normal(size=n) - 1
         self.feedback = self.neurons.feedback_weights = random.normal(size=(n, 2)) * 0.3
         self.synapses = [
@@ -211,14 +217,21 @@ def trained(request):
             device.build(directory=None, with_output=False)
     encoder_trains = trains(monitor, N_TRAINED + N_FREE)
     prefs.codegen.target = previous
-    return {
+    learned = {
         name: (case.results(), case.expected(encoder_trains, fine_spikes), case.targets)
         for name, case in cases.items()
     }
+    return encoder_trains, images, learned
+
+
+def test_the_encoder_shows_an_image_a_presentation(trained):
+    encoder_trains, images, _ = trained
+    expected = rate_encode(levels(images), derive_keys(4, 0)[0], range(N_PRESENTATIONS), N_STEPS)
+    np.testing.assert_array_equal(encoder_trains[:N_TRAINED], expected.reshape(N_TRAINED, -1))
 
 
 def test_learns_what_the_gradients_say(trained):
-    for learned, expected, _ in trained.values():
+    for learned, expected, _ in trained[2].values():
         assert_same(learned, expected)
 
 
@@ -230,7 +243,7 @@ def assert_same(learned, expected):
 
 
 def test_neurons_are_clamped_in_training_and_free_afterwards(trained):
-    for learned, _, targets in trained.values():
+    for learned, _, targets in trained[2].values():
         np.testing.assert_array_equal(learned["outputs"][:N_TRAINED], targets.reshape(N_TRAINED, 3))
         assert 0 < learned["outputs"][N_TRAINED:].mean() < 1
 
@@ -354,6 +367,7 @@ def test_several_runs_where_code_is_compiled(compiled):
         network = Network(*parts.values())
         network.run(10 * ms, namespace={})  # to within the third presentation
         parts["neurons"].bias = -2
+        parts["trainer"].learning_rate = 0.3
         network.run(16 * ms, namespace={})
         return parts
 
@@ -362,9 +376,137 @@ def test_several_runs_where_code_is_compiled(compiled):
     with quick_compilation():
         parts = run_twice()
         if compiled == "cpp_standalone":
+            with pytest.raises(NotImplementedError, match="before the simulation has been run"):
+                parts["trainer"].log_likelihoods
             device.build(directory=None, with_output=False)
     assert_same(learned_in(parts), expected)
     np.testing.assert_array_equal(parts["neurons"].clamp[:], 0)
+
+
+def test_the_learning_rate_may_be_changed_between_runs():
+    expected, parts = small_network(learning_rate=0.3), small_network(learning_rate=0.1)
+    parts["trainer"].learning_rate = 0.3
+    network, of_one_rate = Network(*parts.values()), Network(*expected.values())
+    for net in (network, of_one_rate):
+        net.run(12 * ms)
+    assert_same(learned_in(parts), learned_in(expected))
+    weights = parts["synapses"].w
+    parts["trainer"].learning_rate = 1e-15
+    network.run(12 * ms)
+    np.testing.assert_allclose(parts["synapses"].w, weights, rtol=0, atol=1e-12)
+    of_one_rate.run(12 * ms)
+    assert np.abs(expected["synapses"].w - weights).max() > 0.01
+    with pytest.raises(ValueError, match="learning_rate must be a finite number above 0"):
+        parts["trainer"].learning_rate = -1
+
+
+# ------------------------------------------------ encoder and trainer keep in step
+
+
+def error_of(network, duration):
+    with pytest.raises(Exception) as raised:
+        network.run(duration, namespace={})
+    return str(raised.getrepr(style="short", chain=True))
+
+
+def test_training_in_a_network_that_has_run_before_is_as_from_its_beginning():
+    expected = small_network()
+    Network(*expected.values()).run(30 * ms)
+    parts = small_network()
+    network = Network(NeuronGroup(1, "x : 1"))
+    network.run(5 * ms)
+    network.add(*parts.values())
+    network.run(30 * ms)
+    assert_same(learned_in(parts), learned_in(expected))
+
+
+@pytest.mark.parametrize("simulated_by", ["numpy", "cpp_standalone"])
+def test_a_shift_between_images_and_presentations_is_an_error(simulated_by):
+    choose(simulated_by)
+    encoder, neurons, synapses, trainer = small_network().values()
+    network = Network(encoder, neurons, synapses)
+    network.run(4 * ms, namespace={})  # a whole image, so that labels would be shifted
+    network.add(trainer)
+    message = error_of(network, 4 * ms)
+    for part in (encoder.name, trainer.name, "shifted", "4 steps", "let both begin in the same run"):
+        assert part in message
+    # together from the start, and the encoder then left out of a run
+    encoder, neurons, synapses, trainer = small_network().values()
+    network = Network(encoder, neurons, synapses, trainer)
+    network.run(6 * ms, namespace={})
+    encoder.active = False
+    assert f"{encoder.name} is not active" in error_of(network, 4 * ms)
+    encoder.active, trainer.active = True, False
+    network.run(8 * ms, namespace={})
+    trainer.active = True
+    assert "has made 14 steps, the trainer 6" in error_of(network, 4 * ms)
+
+
+def test_images_that_do_not_fit_the_presentations():
+    encoder, neurons, synapses, _ = small_network().values()
+    with pytest.raises(ValueError, match=r"n_steps is 6 .* shows an image for 4 steps: create RateEnc"):
+        glm.Trainer(neurons, synapses, 6, [0, 1])
+    with pytest.raises(ValueError, match="7 presentations are of 7 images, but rateencoder.* has 6"):
+        glm.Trainer(neurons, synapses, 4, np.zeros(7))
+    # presentations of two images each
+    trainer = glm.Trainer(neurons, synapses, 8, [0, 1, 0])
+    Network(encoder, neurons, synapses, trainer).run(24 * ms)
+    assert np.isfinite(trainer.log_likelihoods).all()
+
+
+def test_encoder_and_trainer_have_one_time_step():
+    encoder = glm.RateEncoder(np.eye(2), n_steps=4, dt=0.5 * ms)
+    neurons = glm.GLMNeurons(2, glm.IndicatorBasis(2))
+    synapses = glm.GLMSynapses(encoder, neurons)
+    trainer = glm.Trainer(neurons, synapses, 4, [0, 1])
+    assert f"for {encoder.name} and 1. ms for {trainer.name}" in error_of(
+        Network(encoder, neurons, synapses, trainer), 8 * ms
+    )
+
+
+def test_a_shift_of_images_behind_other_neurons_is_warned_of():
+    encoder = glm.RateEncoder(np.eye(2)[[0, 1, 0, 1]], n_steps=4)
+    between = NeuronGroup(3, "v : 1", threshold="v > 0.5", reset="v = 0")
+    into = Synapses(encoder, between, on_pre="v_post += 1")
+    into.connect()
+    neurons = glm.GLMNeurons(2, glm.IndicatorBasis(2))
+    synapses = glm.GLMSynapses(between, neurons)
+    network = Network(encoder, between, into)
+    network.run(4 * ms)
+    trainer = glm.Trainer(neurons, synapses, 4, [0, 1, 0])
+    network.add(neurons, synapses, trainer)
+    with pytest.warns(UserWarning, match=f"images of {encoder.name} would be shifted"):
+        network.run(12 * ms)
+
+
+@pytest.mark.parametrize("simulated_by", ["numpy", "cpp_standalone"])
+def test_trainers_follow_one_another_and_never_meet(simulated_by):
+    choose(simulated_by)
+    parts = small_network()
+    encoder, neurons, synapses, first = parts.values()
+    second = glm.Trainer(neurons, synapses, 4, [1, 0])
+    network = Network(*parts.values(), second)
+    assert f"two trainers at once, {first.name} and {second.name}" in error_of(network, 4 * ms)
+    encoder, neurons, synapses, first = small_network().values()
+    network = Network(encoder, neurons, synapses, first)
+    network.run(4 * 4 * ms, namespace={})
+    first.active = False  # images go on with the second
+    short = glm.Trainer(neurons, synapses, 4, [1, 0])
+    network.remove(first)
+    network.add(short)
+    network.run(short.duration, namespace={})
+    assert short.is_over and not first.is_over
+    if simulated_by == "numpy":
+        assert np.isfinite(short.log_likelihoods).all()
+
+
+def test_trainers_show_how_far_they_are():
+    encoder, neurons, synapses, trainer = parts = small_network().values()
+    assert "6 (0 done)" in repr(trainer) and synapses.name in repr(trainer)
+    Network(*parts).run(9 * ms)
+    for shown in (repr(trainer), trainer._repr_html_()):
+        for part in ("Trainer", neurons.name, "first-to-spike", "6 (2 done)"):
+            assert part in shown
 
 
 def test_readout_of_a_recurrent_network():
@@ -432,12 +574,19 @@ def two_neurons():
         (dict(labels=[0], batch_size=0.5), TypeError, "batch_size must be"),
         (dict(labels=[0], target_period=0), ValueError, "target_period must be"),
         (dict(labels=[0], learning_rate=0), ValueError, "learning_rate must be"),
+        (dict(labels=[0], learn_feedback="no"), ValueError, "learn_feedback must be"),
+        (dict(labels=[0], name="my trainer"), ValueError, "name must be"),
     ],
 )
 def test_bad_arguments(arguments, error, message):
     neurons, synapses = two_neurons()
-    with pytest.raises(error, match=message):
-        glm.Trainer(neurons, synapses, **{"n_steps": 3, **arguments})
+    with catch_logs() as messages:
+        with pytest.raises(error, match=message) as raised:
+            glm.Trainer(neurons, synapses, **{"n_steps": 3, **arguments})
+        del raised
+        gc.collect()
+    # of a half-made trainer Brian would say that it was never in a network
+    assert not [text for *_, text in messages if "'trainer" in text]
 
 
 def test_bad_groups():
