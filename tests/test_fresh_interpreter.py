@@ -4,6 +4,7 @@ import dataclasses
 import importlib
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -164,9 +165,12 @@ def test_a_project_is_the_same_wherever_it_is_generated(code, tmp_path, monkeypa
 
 
 def files(folder):
-    # Sets decide the order in which Brian writes some lines.
+    def numbered_alike(text):
+        # Brian numbers what has one name, and objects of other tests may still be there.
+        return re.sub(r"_codeobject_\d+", "_codeobject", text)
+
     return {
-        str(path.relative_to(folder)): sorted(path.read_text().splitlines())
+        numbered_alike(str(path.relative_to(folder))): numbered_alike(path.read_text())
         for path in folder.rglob("*")
         if path.suffix in (".cpp", ".h", ".hpp")
     }
