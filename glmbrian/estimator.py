@@ -1086,6 +1086,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         if saved.input_range is not None:
             classifier.scaler_ = MinMaxScaler(clip=True).fit(saved.input_range)
             classifier._scaled(saved.input_range)  # an error unless it scales
+        elif classifier.scale_inputs and saved.inputs_seen and saved.inputs_seen.kind != "trains":
+            raise ValueError("it lacks 'input_range'")
         if saved.feature_names is not None:
             classifier.feature_names_in_ = saved.feature_names.astype(object)
         classifier.inputs_seen_ = saved.inputs_seen
