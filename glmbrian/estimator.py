@@ -942,20 +942,24 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         """Write what was learned to a ``.npz`` file.
 
         The file holds ``weights``, ``feedback``, ``bias``, ``basis``,
-        ``feedback_basis``, ``classes`` and ``config`` (JSON), and can be read with
-        ``numpy.load(path, allow_pickle=False)``.  ``input_range`` (the lowest and the
+        ``feedback_basis``, ``classes``, ``history`` and ``config`` (JSON), and can be read
+        with ``numpy.load(path, allow_pickle=False)``.  ``input_range`` (the lowest and the
         highest value of each input in training) and ``feature_names`` are there if
-        the classifier has them.
+        the classifier has them.  The ``checksum`` of all parts, in the ``format`` that the
+        file says, shows whether one was changed.
 
         Parameters
         ----------
         path : str or Path
-            An existing file is replaced only once the new one is complete.
+            A new file or a plain one, which is replaced only once the new one is complete.
+            A link is followed.
 
         Raises
         ------
         OSError
-            If `path` cannot be written.
+            If `path` cannot be written, or is a device or read-only.
+        TypeError
+            If `path` is no path.
         sklearn.exceptions.NotFittedError
             Before training.
         ValueError
@@ -1038,9 +1042,9 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         OSError
-            If the file cannot be read.
+            If the file cannot be read, or the program of a folder has not run.
         ValueError
-            If it is not such a file.
+            If it is not such a file, or was changed since it was written.
 
         Examples
         --------
@@ -1082,6 +1086,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         if saved.input_range is not None:
             classifier.scaler_ = MinMaxScaler(clip=True).fit(saved.input_range)
             classifier._scaled(saved.input_range)  # an error unless it scales
+        elif classifier.scale_inputs and saved.inputs_seen and saved.inputs_seen.kind != "trains":
+            raise ValueError("it lacks 'input_range'")
         if saved.feature_names is not None:
             classifier.feature_names_in_ = saved.feature_names.astype(object)
         classifier.inputs_seen_ = saved.inputs_seen

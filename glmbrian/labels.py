@@ -208,5 +208,7 @@ def class_weight_from_file(saved, classes):
         if len(saved) != len(labels):
             raise ValueError(f"class_weight must hold {len(labels)} weights, got {len(saved)}")
         saved = {label: weight for label, weight in zip(labels, saved) if weight is not None}
+    elif isinstance(saved, Mapping):
+        raise TypeError(f"class_weight must hold a weight a class, got the mapping {saved!r}")
     check_class_weight(saved)
     return saved

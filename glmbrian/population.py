@@ -631,12 +631,15 @@ class GLMPopulation:
         Parameters
         ----------
         path : str or Path
-            An existing file is replaced only once the new one is complete.
+            A new file or a plain one, which is replaced only once the new one is complete.
+            A link is followed.
 
         Raises
         ------
         OSError
-            If `path` cannot be written.
+            If `path` cannot be written, or is a device or read-only.
+        TypeError
+            If `path` is no path.
         ValueError
             If the activation is not one of those that come with the package.
 
@@ -681,7 +684,7 @@ class GLMPopulation:
         OSError
             If the file cannot be read.
         ValueError
-            If it is not such a file.
+            If it is not such a file, or was changed since it was written.
 
         Examples
         --------

@@ -28,6 +28,10 @@ _KINDS = {
 }
 _OPTIONAL = ("input_range", "feature_names")
 
+#: What the configuration holds, and what older files lack.
+_CONFIG = ("parameters", "keys", "version")
+_LATER_CONFIG = ("n_presentations", "inputs", "format")
+
 #: Parameters of `GLMClassifier` that older files lack; they are then as by default.
 _LATER_PARAMETERS = ("class_weight", "scale_inputs")
 
@@ -142,9 +146,12 @@ def _read_config(text):
     config = json.loads(text.item(), parse_constant=refuse)
     if not isinstance(config, dict):
         raise TypeError(f"config must be a mapping, got {config!r}")
-    for name in ("parameters", "keys", "version"):
+    for name in _CONFIG:
         if name not in config:
             raise ValueError(f"config lacks {name!r}")
+    unknown = sorted(set(config) - {*_CONFIG, *_LATER_CONFIG})
+    if unknown:
+        raise ValueError(f"config holds {unknown[0]!r}, which this version does not know")
     if not isinstance(config["version"], str):
         raise TypeError(f"version must be a string, got {config['version']!r}")
     return config
@@ -163,9 +170,10 @@ def _parameters(config, names):
     missing = sorted(set(names) - set(parameters) - set(_LATER_PARAMETERS))
     if missing:
         raise ValueError(f"it lacks the parameter {missing[0]!r}")
-    for name in ("random_state", "start_state"):  # never a generator
+    # Never a generator, and integers also where a basis makes the sizes useless.
+    for name, minimum in (("random_state", 0), ("start_state", 0), ("n_basis", 1), ("window", 1)):
         if parameters[name] is not None:
-            integer(parameters[name], name, 0)
+            integer(parameters[name], name, minimum)
     return parameters
 
 
