@@ -330,7 +330,8 @@ class GLMNeurons(NeuronGroup):
         values = {} if bias is None else {"bias": finite_array(bias, "bias")}
         if feedback_weights is not None:
             values.update(self._feedback_columns(feedback_weights))
-        return {getattr(self, name): value for name, value in values.items()}
+        # Brian takes contiguous arrays only.
+        return {getattr(self, name): np.ascontiguousarray(value) for name, value in values.items()}
 
     def feedback_kernels(self):
         """Return the feedback kernels beta = B v.

@@ -328,7 +328,9 @@ class GLMSynapses(Synapses):
         {'w_0': [0.5, 0.5], 'w_1': [2.0, 2.0]}
         """
         value = np.broadcast_to(finite_array(w, "w"), self._shape())[self._pre, self._post]
-        return {getattr(holder, name): column for (holder, name), column in zip(self._weights, value.T)}
+        # Brian takes contiguous arrays only.
+        columns = map(np.ascontiguousarray, value.T)
+        return {getattr(holder, name): column for (holder, name), column in zip(self._weights, columns)}
 
     def __dir__(self):
         return attribute_names(self, super().__dir__())

@@ -167,6 +167,7 @@ def run_with_other_arguments(synapses, outputs):
     with tempfile.TemporaryDirectory() as folder:
         moved = os.path.join(folder, "moved")
         shutil.copytree(device.project_dir, moved)
+        os.mkdir(os.path.join(moved, "r2"))
         subprocess.run(
             ["./main", "--results_dir", "r2/", f"{neurons.name}.bias=-50"],
             cwd=moved, check=True, capture_output=True,
