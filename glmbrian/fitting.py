@@ -276,7 +276,7 @@ def _maximise(design, spikes, activation, penalty, tol, max_iter):
         # The squared distance to the maximum in standard errors, and twice what there is
         # to gain, if the objective were quadratic.
         gain = gradient @ step
-        if gain <= tol**2:
+        if gain <= tol * tol:
             return parameters + step, "converged"
         if gain < 1e-8 and np.abs(design @ step).max() > 0.01:
             return parameters, "endless"

@@ -170,7 +170,9 @@ class GLMNeurons(NeuronGroup):
             "n: values of the filters, n * (window + number of basis functions)",
             "use fewer neurons or a shorter window",
         )
-        if not isinstance(namespace, (Mapping, type(None))):
+        if not isinstance(namespace, (Mapping, type(None))) or not all(
+            isinstance(key, str) for key in namespace or {}
+        ):
             raise TypeError(f"namespace must be a dict of names to values, got {namespace!r}")
         added, drive_equation, drive_namespace = ["bias"], "", {}
         if drive is not None:

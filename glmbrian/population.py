@@ -78,6 +78,9 @@ class GLMPopulation:
            [-1.,  0.]])
     """
 
+    # Of populations that earlier versions have pickled.
+    _dt = None
+
     def __init__(
         self,
         bias,
@@ -472,7 +475,7 @@ class GLMPopulation:
         if outputs is None:
             raise TypeError(f"outputs must be an array of the shape (T, {self.n}), got None")
         u = self.membrane_potential(inputs, outputs)
-        outputs = in_steps({"outputs": outputs}, self.dt, has_mask=True)[0]["outputs"]
+        outputs = in_steps({"outputs": outputs}, self.dt, mask is not None)[0]["outputs"]
         outputs = binary_array(outputs, "outputs", u.shape)
         rows = checked_mask(mask, len(u))
         return rate_gradient(u[rows], outputs[rows], self.activation)[0]

@@ -261,6 +261,9 @@ def test_neuron_without_a_finite_bias_is_refused(spikes, says):
         (dict(connect={"stimulus": "i +"}), "connect must be a condition"),
         (dict(tol=0.0), "tol must be"),
         (dict(max_iter=0), "max_iter must be"),
+        (dict(outputs=None), "outputs must be an array"),
+        (dict(mask=np.ma.masked_array(np.ones(10, dtype=bool), [True] * 10)), "mask must not have"),
+        (dict(inputs=np.ma.masked_array(np.ones((10, 1)), [[True]] * 10)), "inputs.* must not have"),
     ],
 )
 def test_bad_argument_is_named(change, says):
@@ -415,10 +418,8 @@ def test_counts_and_events_of_pynapple():
     rng = np.random.default_rng(17)
     y = rng.random((400, 2)) < 0.3
     observed = nap.IntervalSet(0, 0.4)
-    spikes = nap.TsGroup(
-        {3: nap.Ts(np.flatnonzero(y[:, 0]) / 1e3 + 5e-4), 7: nap.Ts(np.flatnonzero(y[:, 1]) / 1e3 + 5e-4)},
-        time_support=observed,
-    )
+    times = {key: nap.Ts(np.flatnonzero(train) / 1e3 + 5e-4) for key, train in zip((3, 7), y.T)}
+    spikes = nap.TsGroup(times, time_support=observed)
     counts = spikes.count(0.001, ep=observed)
     want = fit_without_warning(y, y, SHORT)
     for outputs in counts, from_pynapple(spikes):
@@ -436,4 +437,12 @@ def test_counts_and_events_of_pynapple():
         glm.fit_population(gap, feedback=SHORT)
     mask = np.ones(len(gap), dtype=bool)
     mask[99:105] = False
-    assert fit_without_warning(gap, feedback=SHORT, mask=mask).dt == 1 * ms
+    fitted = fit_without_warning(gap, feedback=SHORT, mask=mask)
+    assert fitted.dt == 1 * ms and fitted.log_likelihood(gap, mask=mask) < 0
+    with pytest.raises(ValueError, match="^outputs must be in equal steps.*mask"):
+        fitted.log_likelihood(gap)
+
+
+def test_a_tolerance_beyond_all_squares():
+    y = np.tile([[0], [1], [1]], (20, 1))
+    assert np.isfinite(glm.fit_population(y, y, SHORT, tol=1e308).bias).all()

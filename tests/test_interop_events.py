@@ -83,6 +83,14 @@ def test_pooled_pixels():
     np.testing.assert_array_equal(pooled.reshape(5, 2, 2, 3), expected)
 
 
+def test_a_pool_larger_than_the_sensor_joins_all():
+    sample = random_events(np.random.default_rng(1), 40, (5, 4, 2), 5000)
+    want, _ = from_tonic([(sample, 0)], 5, 1 * ms, (5, 4, 2), pool=5)
+    for pool in (6, 2**63):
+        X, _ = from_tonic([(sample, 0)], 5, 1 * ms, (5, 4, 2), pool=pool)
+        np.testing.assert_array_equal(X, want)
+
+
 def test_channels_of_a_cochlea():
     # As in Tonic's spoken digits: no y, and p always 1 with a single polarity.
     sample = events([(0, 699, 1), (2000, 3, 1)], [("t", int), ("x", int), ("p", int)])
@@ -137,6 +145,7 @@ ONE = events([(0, 0, 0, 0)])
     "dataset, options, error, message",
     [
         ([], {}, ValueError, "at least one sample"),
+        (3 * ms, {}, TypeError, "dataset must be a sequence of pairs"),
         (3, {}, TypeError, "dataset must be a sequence of pairs"),
         ({0: (ONE, 0)}, {}, TypeError, "dataset must be a sequence of pairs"),
         ([(ONE, 0)], {"unit": 1e-6}, TypeError, "unit must be a time with a Brian unit"),

@@ -181,10 +181,11 @@ def test_history_alone():
 
 
 def test_the_basis_of_a_pipeline():
-    x, y = recording(21, n_source=1)
-    basis = BASES["log"]("stimulus")
-    transformer = basis.set_input_shape(1).to_transformer()
-    pipeline = Pipeline([("basis", transformer), ("glm", nmo.glm.GLM("Bernoulli"))]).fit(x, y[:, 0])
+    x, _ = recording(21, n_source=1)
+    basis = BASES["log"]("stimulus").set_input_shape(1)
+    basis.setup_basis(x[:, 0])
+    model = with_coefficients(nmo.glm.GLM("Bernoulli"), basis, 1, 22)
+    pipeline = Pipeline([("basis", basis.to_transformer()), ("glm", model)])
     population = glm.interop.from_nemos(pipeline["glm"], pipeline["basis"], dt=2 * ms)
     assert population.dt == 2 * ms and population.neurons().clock.dt == 2 * ms
     want = glm.interop.from_nemos(pipeline["glm"], pipeline["basis"].basis)
@@ -465,3 +466,12 @@ def test_without_nemos_it_is_said_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "nemos", None)
     with pytest.raises(ImportError, match=r"pip install '\.\[interop\]'"):
         glm.interop.from_nemos(model, basis)
+
+
+def test_a_population_is_asked_for():
+    for call in (
+        lambda: glm.interop.conditional_intensity(None, [[1]]),
+        lambda: glm.interop.to_nemos("population", nmo.glm.GLM("Bernoulli"), BASES["log"]("a")),
+    ):
+        with pytest.raises(TypeError, match="^population must be a GLMPopulation"):
+            call()

@@ -104,7 +104,7 @@ class TestWithPynwb:
                 with self.pynwb.NWBHDF5IO(str(path), "w") as file:
                     file.write(nwbfile)
         assert np.flatnonzero(from_nwb(path).trains(0.1)).tolist() == [1, 5]
-        with pytest.raises(ValueError, match=r"several units tables; .*processing\['behavior'\]\['units'\]"):
+        with pytest.raises(ValueError, match=r"several units tables; .*\['behavior'\]\['units'\]"):
             from_nwb(nwbfile)
         assert len(from_nwb(nwbfile.processing["behavior"]["units"]).times[0]) == 2
 

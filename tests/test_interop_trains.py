@@ -174,6 +174,8 @@ def test_parts_of_a_recording():
         (([[0.5]], 0, 1, ["a", "b"]), ValueError, "one name for each of the 1 units, got 2"),
         (([[0.5]], 0, 1, "a"), TypeError, "names must be a sequence of strings"),
         (([[0.5]], 0, 1, [3]), TypeError, "names must be a sequence of strings"),
+        (([[0.5]], 0, 1, 3 * mV), TypeError, "names must be a sequence of strings"),
+        (([[0.5]], 0, 1, None, 1e-3), TypeError, "dt must be one time with a unit"),
     ],
 )
 def test_bad_recordings(arguments, error, message):

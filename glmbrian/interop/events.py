@@ -90,6 +90,7 @@ def from_tonic(dataset, n_steps, dt, sensor_size=None, pool=1, t_start=None, uni
     step = positive_seconds(dt, "dt") * per_second
     start = None if t_start is None else float(seconds(t_start, "t_start")) * per_second
     width, height, n_polarities = _check_sensor_size(dataset, sensor_size)
+    pool = min(pool, max(width, height))
     dataset = _as_sequence(dataset)
     if len(dataset) == 0:
         raise ValueError("dataset must hold at least one sample")
@@ -132,9 +133,10 @@ def _as_sequence(dataset):
     """Return a data set as something with ``len`` and indexing."""
     if isinstance(dataset, Mapping):
         raise TypeError(f"dataset must be a sequence of pairs (events, label), got {dataset!r}")
-    if hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__"):
-        return dataset
     try:
+        if hasattr(dataset, "__getitem__"):
+            len(dataset)
+            return dataset
         return list(dataset)
     except TypeError:
         raise TypeError(

@@ -163,6 +163,7 @@ def to_nemos(population, model, basis, history=None):
     >>> np.allclose(predicted, expected)                                          # doctest: +SKIP
     True
     """
+    _check_population(population)
     activation = _activation(model)
     if get_activation(activation) is not population.activation:
         raise ValueError(
@@ -238,7 +239,13 @@ def conditional_intensity(population, inputs, outputs=None):
            [2.718],
            [1.   ]])
     """
+    _check_population(population)
     return -population.activation.log_silence(population.membrane_potential(inputs, outputs))
+
+
+def _check_population(population):
+    if not isinstance(population, GLMPopulation):
+        raise TypeError(f"population must be a GLMPopulation, got {population!r}")
 
 
 def _nemos():

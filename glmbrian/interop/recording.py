@@ -6,7 +6,7 @@ the units did.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 from brian2 import SpikeGeneratorGroup, SpikeMonitor, defaultclock, second
@@ -438,7 +438,9 @@ def _observed_edge(edge, name, given, intervals, times):
         return float(seconds(given, name))
     if any(len(of_unit) != 1 for of_unit in intervals):
         spikes = np.concatenate(times)
-        found = f"; there are spikes from {spikes.min():g} s to {spikes.max():g} s" if spikes.size else ""
+        found = ""
+        if spikes.size:
+            found = f"; there are spikes from {spikes.min():g} s to {spikes.max():g} s"
         raise ValueError(
             f"{name} must be given: of some units it is not known when they were observed, or there "
             f"are several intervals{found}"
@@ -482,7 +484,10 @@ def positive_seconds(value, name):
 def _check_names(names, n):
     if names is None:
         return [str(unit) for unit in range(n)]
-    listed = [] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
+    try:
+        listed = [] if isinstance(names, str) else list(names)
+    except TypeError:
+        listed = []
     if not listed or not all(isinstance(name, str) for name in listed):
         raise TypeError(f"names must be a sequence of strings, got {names!r}")
     if len(listed) != n:
