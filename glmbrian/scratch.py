@@ -115,7 +115,8 @@ def is_full(folder, error):
 
     Not all of them say so; then it is asked how much room there is in `folder`.
     """
-    if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
+    text = str(error)
+    if any(os.strerror(number) in text for number in (errno.ENOSPC, errno.EDQUOT)):
         return True
     return shutil.disk_usage(folder).free < _LEAST_ROOM
 

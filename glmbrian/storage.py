@@ -7,10 +7,12 @@ import hashlib
 import io
 import math
 import os
+import re
 import secrets
 import shutil
 import stat
 import struct
+import time
 import zipfile
 from pathlib import Path
 
@@ -55,6 +57,7 @@ def replacing(path, name="path"):
     target = Path(os.path.realpath(path))
     try:
         mode = _mode_to_replace(target, path, name)
+        remove_unfinished(target.parent)
         # Both in one folder, hence on one disk.
         unfinished = target.parent / f".unfinished-{secrets.token_hex(8)}"
         # The umask is applied by the system itself: it can be read only by changing it.
@@ -63,6 +66,7 @@ def replacing(path, name="path"):
         raise _unwritable(error, path, name) from None
     try:
         with os.fdopen(handle, "wb") as file:
+            _lock(file)
             if mode is not None:
                 os.fchmod(handle, mode)
             yield file
@@ -81,6 +85,24 @@ def write_text(path, text, name="path"):
     """Write a text file, as `replacing` does."""
     with replacing(path, name) as file:
         file.write(text.encode())
+
+
+def remove_unfinished(folder):
+    """Remove the files that killed processes of this user were about to write into `folder`."""
+    for path in Path(folder).glob(".unfinished-*"):
+        with contextlib.suppress(OSError):
+            about = path.lstat()
+            is_own = stat.S_ISREG(about.st_mode) and about.st_uid == os.geteuid()
+            # One that has just been made may not have been locked yet.
+            is_old = time.time() - about.st_mtime > _SECONDS_TO_LOCK
+            if _UNFINISHED_NAME.fullmatch(path.name) and is_own and is_old:
+                with open(path, "rb+") as file:
+                    if _lock(file):
+                        path.unlink()
+
+
+_UNFINISHED_NAME = re.compile(r"\.unfinished-[0-9a-f]{16}")
+_SECONDS_TO_LOCK = 1
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ step is: run with another one it is another model.  So the step goes along with 
 import math
 
 import numpy as np
-from brian2 import Quantity, defaultclock, ms, second
+from brian2 import defaultclock, ms, second
 
 from .validation import check_brian_arguments
 

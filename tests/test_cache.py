@@ -401,7 +401,13 @@ def full(folder):
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_a_full_disk_is_told_and_another_one_tried(programs, build, temporary):
+def full_for_make(folder):
+    make_by(f"echo main.cpp: {os.strerror(errno.ENOSPC)}; exit 2;")
+    cpp_standalone._make(folder)
+
+
+@pytest.mark.parametrize("full", [full, full_for_make])
+def test_a_full_disk_is_told_and_another_one_tried(full, programs, build, temporary):
     def build_elsewhere(folder):
         (full if programs in folder.parents else build)(folder)
 

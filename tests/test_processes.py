@@ -1,6 +1,7 @@
 """Commands that end with Python, and what is said of those that fail."""
 
 import contextlib
+import errno
 import os
 import signal
 import stat
@@ -137,7 +138,7 @@ def run(tmp_path, monkeypatch):
 
             return write
 
-        program = Program(build, lambda folder, *other: ([folder / "main"], None), (), None)
+        program = Program(build, lambda folder, *other: ([folder / "main"], None), None)
         jobs = [write_job(script) for script in scripts]
         with program._finished_runs(None, jobs, 1, progress or Progress()) as (_, timing):
             return timing
@@ -162,14 +163,29 @@ def test_a_program_that_fails_ends_the_others_and_says_why(run, tmp_path):
     assert time.monotonic() - started < 100
 
 
-def test_a_full_folder_for_temporary_files_is_named(run, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "said, least_room",
+    [("cannot write job/outcome.bin: No space left on device", 0), ("cannot write x", float("inf"))],
+)
+def test_a_full_folder_for_temporary_files_is_named(said, least_room, run, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    failing = "echo 'glmbrian: cannot write job/outcome.bin: No space left on device' >&2; exit 3"
-    with pytest.raises(RuntimeError, match="cannot write job/outcome.bin"):
-        run(failing)  # it may have been another disk
-    monkeypatch.setattr("glmbrian.scratch._LEAST_ROOM", float("inf"))
-    with pytest.raises(OSError, match="(?s)temporary files is full.*outcome.bin.*TMPDIR") as error:
-        run(failing)
+    monkeypatch.setattr("glmbrian.scratch._LEAST_ROOM", least_room)
+    with pytest.raises(OSError, match=f"temporary files is full.*{said}.*TMPDIR") as error:
+        run(f"echo 'glmbrian: {said}' >&2; exit 3")
     assert str(tmp_path) in str(error.value)
     with pytest.raises(RuntimeError, match="labels"):
         run("echo 'glmbrian: bad labels'; exit 3")
+
+
+def test_a_job_that_does_not_fit_on_the_disk(run, tmp_path, monkeypatch):
+    def refuse(*arguments):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("pathlib.Path.write_text", refuse)
+    monkeypatch.setenv("GLMBRIAN_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(
+        "glmbrian.devices.program.find_or_build",
+        lambda *arguments: contextlib.nullcontext(tmp_path),
+    )
+    with pytest.raises(OSError, match="folder for temporary files is full"):
+        run("exit 0")

@@ -1,6 +1,7 @@
 """Sweeps: nothing is done twice, whatever happens, and clusters give the same."""
 
 import contextlib
+import fcntl
 import json
 import os
 import signal
@@ -147,6 +148,30 @@ def test_a_changed_result_is_had_again(tmp_path):
     del kept["checksum"]
     file.write_text(json.dumps(kept))
     assert job(0.1) in results
+
+
+def test_what_a_killed_process_was_writing_is_no_obstacle(tmp_path):
+    killed, young, other = (
+        tmp_path / name
+        for name in (".unfinished-0123456789abcdef", ".unfinished-fedcba9876543210", ".unfinished-thesis")
+    )
+    for path in (killed, young, other):
+        path.write_text("half")
+    for path in (killed, other):
+        os.utime(path, (0, 0))
+    with open(young) as writing:
+        fcntl.flock(writing, fcntl.LOCK_EX)
+        Results(tmp_path)[job(0.1)] = {"accuracy": 0.1}
+    assert not killed.exists() and young.exists() and other.exists()
+    for path in tmp_path.iterdir():
+        path.unlink()
+    killed.write_text("")
+    os.utime(killed, (0, 0))
+    assert run_nothing(tmp_path)["output"] == str(tmp_path)
+
+
+def run_nothing(output):
+    return reproduce([], TINY, output, local_workers(1), verbose=False, say=lambda line: None)
 
 
 def test_workers_are_checked():

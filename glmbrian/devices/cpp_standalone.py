@@ -4,7 +4,6 @@ Brian generates the network's code; `native/presentations.hpp` holds what happen
 between its time steps.  The program needs no Python to run.
 """
 
-import errno
 import itertools
 import os
 import re
@@ -120,9 +119,6 @@ def _make(folder):
     returncode, log = run_watched(["/bin/sh", "-c", command], folder, environment)
     if returncode == 0:
         return
-    for number in (errno.ENOSPC, errno.EDQUOT):
-        if os.strerror(number) in log:
-            raise OSError(number, os.strerror(number), str(folder))
     end = "\n".join(log.splitlines()[-20:])
     raise RuntimeError(
         f"compiling for device='cpp_standalone' failed: {command!r} {how_it_ended(returncode)}. "

@@ -10,7 +10,7 @@ from pathlib import Path
 from .._version import __version__
 from ..estimator import GLMClassifier
 from ..progress import Progress
-from ..storage import write_text
+from ..storage import remove_unfinished, write_text
 from . import claims, figures, tables
 from .fits import AnnFit, Build, Fit
 from .protocol import PACKAGE_LEARNING_RATE, SETTINGS
@@ -276,6 +276,7 @@ def _description(protocol, device):
 
 def _earlier_runs(output, about):
     """Return the runs whose results are in a folder, if they are of what `about` describes."""
+    remove_unfinished(output)  # even one that was killed before it had written anything
     if not output.exists() or (output.is_dir() and not any(output.iterdir())):
         return []
     try:
