@@ -3,15 +3,19 @@
 import dataclasses
 import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from importlib import resources
 from pathlib import Path
 
 import brian2
+import joblib
+import numpy as np
 import pytest
 from brian2 import prefs
 
@@ -452,7 +456,119 @@ def test_a_key_depends_on_the_functions_of_the_activation():
     assert len({key(PROBIT), key(probit_with("a")), key(probit_with("b"))}) == 3
 
 
+def test_a_key_depends_on_all_that_a_function_holds():
+    program = Program(None, None, setting=lambda network: None)
+
+    def key(**settings):
+        activation = probit_with("a")
+        settings = {"name": "normal_cdf", "code": "a", **settings}
+        activation.namespace["normal_cdf"].implementations.add_implementation("cpp", **settings)
+        network = Network(3, 2, 3, glm.RaisedCosineBasis(2, 3), None, activation)
+        return program._key(network), program._key(network)
+
+    settings = [{}, {"name": "other"}, {"namespace": {"x": np.arange(2000)}}]
+    settings += [{"namespace": {"x": np.arange(2000) + (np.arange(2000) == 1000)}}]
+    keys = [key(**chosen) for chosen in settings]
+    assert all(first == again for first, again in keys) and len(set(keys)) == len(settings)
+
+
+def test_a_key_tells_functions_apart_whose_code_is_not_known():
+    program = Program(None, None, setting=lambda network: None)
+
+    def key(activation):
+        return program._key(Network(3, 2, 3, glm.RaisedCosineBasis(2, 3), None, activation))
+
+    def made_for_each_use():
+        activation = probit_with("a")
+        implementations = activation.namespace["normal_cdf"].implementations
+        implementations.add_dynamic_implementation("cpp", lambda owner: "a")
+        return activation
+
+    one = made_for_each_use()
+    assert key(one) == key(one) != key(made_for_each_use())
+
+
+@pytest.mark.parametrize(
+    "name", ["operations.py", "neurons.py", "devices/genn.py", "native/gradients.hpp"]
+)
+def test_a_key_depends_on_every_file_that_may_decide_code(name, tmp_path, monkeypatch):
+    package = resources.files("glmbrian")
+    for folder in ("", "devices", "native"):
+        for path in (Path(str(package)) / folder).glob("*.*p*"):
+            copied = tmp_path / folder / path.name
+            copied.parent.mkdir(exist_ok=True)
+            shutil.copy(path, copied)
+    monkeypatch.setattr("glmbrian.devices.program.resources.files", lambda name: tmp_path)
+    program = Program(None, None, setting=lambda network: None)
+    network = Network(3, 2, 3, glm.RaisedCosineBasis(2, 3), None, PROBIT)
+    before = program._key(network)
+    assert program._key(network) == before
+    with open(tmp_path / name, "a") as file:
+        file.write("\n")
+    assert program._key(network) != before
+
+
+@pytest.mark.parametrize("preference", ["codegen.cpp.extra_link_args", "codegen.cpp.headers"])
+def test_a_key_depends_on_the_preferences_for_cpp_code(preference):
+    program = Program(None, None, setting=lambda network: None)
+    network = Network(3, 2, 3, glm.RaisedCosineBasis(2, 3), None, PROBIT)
+    before = program._key(network)
+    prefs[preference] = ["other"]
+    assert program._key(network) != before
+
+
 # ------------------------------------------------------------------ make
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        '"{launcher}" g++',
+        "g++ -std=c++17",
+        "'{launcher}' g++ -O1",
+        "  g++  ",
+        "LAUNCHED=1 g++",
+        "",
+        None,
+    ],
+)
+def test_the_compiler_is_found_as_a_shell_finds_it(chosen, tmp_path, monkeypatch):
+    launcher = tmp_path / "a launcher" / "ccache"
+    launcher.parent.mkdir()
+    launcher.write_text('#!/bin/sh\nexec "$@"\n')
+    launcher.chmod(0o755)
+    gxx = tmp_path / "g++"
+    gxx.write_text("#!/bin/sh\n")
+    gxx.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    if chosen is None:
+        monkeypatch.delenv("CXX", raising=False)
+    else:
+        monkeypatch.setenv("CXX", chosen.format(launcher=launcher))
+    uses_launcher = chosen is not None and "launcher" in chosen
+    assert cpp_standalone.find_compiler() == str(launcher if uses_launcher else gxx)
+
+
+@pytest.mark.parametrize("chosen", ["'g++", "no-such-compiler -O3", "LAUNCHED=1"])
+def test_a_compiler_that_is_not_there_is_named(chosen, programs, monkeypatch):
+    monkeypatch.setenv("CXX", chosen)
+    assert cpp_standalone.find_compiler() is None
+    with pytest.raises(cpp_standalone.CompilerNotFound, match=f"{chosen}.*CXX"):
+        glm.GLMClassifier(n_steps=3, n_basis=2, verbose=False).fit([[0.0], [1.0]], [0, 1])
+
+
+def test_make_gets_no_empty_compiler(tmp_path, monkeypatch):
+    monkeypatch.setenv("CXX", " ")
+    make_by("echo ${CXX-none} > chosen;")
+    cpp_standalone._make(tmp_path)
+    assert (tmp_path / "chosen").read_text() == "none\n"
+
+
+@pytest.mark.parametrize("arguments, used", [(["-j"], f"-j{joblib.cpu_count()}"), (["-j7"], "-j7")])
+def test_make_starts_no_more_compilers_than_there_are_cores(arguments, used, tmp_path):
+    make_by("echo > used", arguments)
+    cpp_standalone._make(tmp_path)
+    assert (tmp_path / "used").read_text() == f"{used}\n"
 
 
 def make_by(command, arguments=()):

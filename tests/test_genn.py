@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -144,6 +145,25 @@ def test_missing_parts_are_named(monkeypatch, tmp_path):
     monkeypatch.setattr(genn_environment, "version", missing)
     with pytest.raises(GeNNNotFound, match="needs brian2genn, .*make genn-env"):
         check_environment(gpu=False)
+
+
+@pytest.mark.parametrize("chosen", ["genn", "./genn/", "../here/genn", "~/genn"])
+@pytest.mark.parametrize("name, find", [("GENN_PATH", "find_genn"), ("CUDA_PATH", "find_cuda")])
+def test_folders_are_the_same_from_everywhere(name, find, chosen, tmp_path, monkeypatch):
+    (tmp_path / "here" / "genn").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("HOME", str(tmp_path / "here"))
+    monkeypatch.setenv(name, chosen)
+    found = getattr(genn_environment, find)()
+    assert os.path.isabs(found) and os.path.samefile(found, tmp_path / "here" / "genn")
+
+
+def test_looking_for_genn_does_not_import_brian2genn(monkeypatch):
+    """Its import registers a device and preferences."""
+    monkeypatch.delenv("GENN_PATH", raising=False)
+    before = "brian2genn" in sys.modules
+    genn_environment.find_genn()
+    assert ("brian2genn" in sys.modules) == before
 
 
 @pytest.mark.parametrize(
