@@ -246,3 +246,21 @@ class TestCompiled:
         with pytest.raises(RuntimeError, match="ended with code 1"):
             classifier("cpp_standalone", n_steps=2).fit(X, Y)
         assert_same(state)
+
+
+def n_objects():
+    gc.collect()
+    return len(gc.get_objects())
+
+
+def test_a_process_does_not_grow(fitted):
+    def use(n_times):
+        for _ in range(n_times):
+            classifier("runtime").fit(X, Y)
+            fitted.predict(X)
+
+    use(3)  # what is kept from the first on
+    before = n_objects()
+    use(20)
+    # Two hundred a fit it once was: its caches were keyed by objects that were new each time.
+    assert n_objects() - before < 20
