@@ -155,7 +155,8 @@ public:
     std::string finish()
     {
         close_checked(file_, path_.c_str());
-        if (std::rename((path_ + ".unfinished").c_str(), path_.c_str()) != 0) fail("cannot write " + path_ + ": " + std::strerror(errno));
+        if (std::rename((path_ + ".unfinished").c_str(), path_.c_str()) != 0)
+            fail("cannot write " + path_ + ": " + std::strerror(errno));
         return name_ + "_size " + std::to_string(size_) + "\n" + name_ + "_checksum "
             + std::to_string(checksum_) + "\n";
     }
