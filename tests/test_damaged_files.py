@@ -25,12 +25,12 @@ Y = np.tile(["blue", "green", "red"], 4)
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     """A small classifier that has all that a file can hold, and its file."""
-    pandas = pytest.importorskip("pandas")
     classifier = glm.GLMClassifier(
         "rate", n_steps=2, n_epochs=2, device="runtime", random_state=1, verbose=False,
         basis=glm.CustomBasis([[1.0, 0.0], [0.5, 1.0]]), scale_inputs=True,
     )  # fmt: skip
-    classifier.fit(pandas.DataFrame(X, columns=list("abcde")), Y)
+    classifier.fit(X, Y)
+    classifier.feature_names_in_ = np.array(list("abcde"), dtype=object)  # as of a data frame
     path = tmp_path_factory.mktemp("model") / "model.npz"
     classifier.save(path)
     return classifier, path
