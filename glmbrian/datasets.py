@@ -198,12 +198,16 @@ def _as_path(value, name):
 
 def _read_idx(file):
     """`load_idx` of a Path, or of a file inside an installed package."""
-    if file.is_dir():
-        raise ValueError(f"path '{file}' is a folder, not an IDX file")
     try:
+        if file.is_dir():
+            raise ValueError("it is a folder, not an IDX file")
         raw = file.open("rb")
     except FileNotFoundError:
         raise FileNotFoundError(f"path '{file}': there is no such file") from None
+    except OSError as error:
+        raise type(error)(f"path '{file}': cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise ValueError(f"path '{file}': {error}") from None
     with raw:
         is_gzip = raw.read(2) == b"\x1f\x8b"
         raw.seek(0)

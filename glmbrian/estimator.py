@@ -900,7 +900,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         return self._network(n_inputs, len(self.classes_), self.basis_), inputs
 
     def _testing(self, inputs, first_presentation=0):
-        most = _MOST - len(inputs)
+        most = 2**63 - 1 - len(inputs)
         return Testing(
             self.decoding,
             input_key=self._keys[3],

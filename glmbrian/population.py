@@ -155,6 +155,12 @@ class GLMPopulation:
         basis = None
         if feedback is not None:
             feedback = finite_array(feedback, "feedback", ("n", "window"))
+            for name, kernel in weights.items():
+                if len(feedback) != kernel.shape[1]:
+                    raise ValueError(
+                        f"feedback must have the shape ({kernel.shape[1]}, window), as "
+                        f"kernels[{name!r}] are those of {kernel.shape[1]} neurons, got {feedback.shape}"
+                    )
             basis = IndicatorBasis(feedback.shape[1])
         return cls(bias, bases, weights, basis, feedback, activation, dt)
 

@@ -18,6 +18,7 @@ from typing import Callable
 import numpy as np
 import pytest
 from brian2 import Network, Quantity, SpikeGeneratorGroup, mV, ms, prefs, second
+from brian2.core.base import BrianObjectException
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
@@ -198,6 +199,13 @@ BASIS = glm.CustomBasis([[1.0, 0.0], [0.5, 1.0]])
 def finite(*arrays):
     for array in arrays:
         assert np.all(np.isfinite(np.asarray(array, dtype=float))), "not finite"
+
+
+def finite_unless_huge(values, arguments):
+    """For plain maths, which may overflow."""
+    numbers = [np.asarray(value) for value in arguments.values() if isinstance(value, np.ndarray)]
+    if not any(np.abs(array).max(initial=0) > 1e100 for array in numbers):
+        finite(*values)
 
 
 def settings_of_classifier():
@@ -444,16 +452,16 @@ CALLS = [
     Call("learning.membrane_potential", glm.learning.membrane_potential,
          lambda: dict(spikes=DRIVE, basis=BASIS.matrix, weights=np.ones((3, 2, 2)), bias=np.ones(2),
                       outputs=TRAINS, feedback_basis=BASIS.matrix, feedback=np.ones((2, 2))),
-         check=lambda u, arguments: finite(u)),
+         check=finite_unless_huge),
     Call("learning.first_to_spike_log_likelihood", glm.learning.first_to_spike_log_likelihood,
          lambda: dict(spikes=DRIVE, label=1, basis=BASIS.matrix, weights=np.ones((3, 2, 2)),
                       bias=np.ones(2), activation="sigmoid"),
-         check=lambda parts, arguments: finite(*parts)),
+         check=finite_unless_huge),
     Call("learning.rate_log_likelihood", glm.learning.rate_log_likelihood,
          lambda: dict(spikes=DRIVE, targets=TRAINS, basis=BASIS.matrix, feedback_basis=BASIS.matrix,
                       weights=np.ones((3, 2, 2)), feedback=np.ones((2, 2)), bias=np.ones(2),
                       activation="probit"),
-         check=lambda parts, arguments: finite(*parts)),
+         check=finite_unless_huge),
     Call("learning.desired_train", glm.learning.desired_train, lambda: dict(n_steps=8, period=4),
          counts=("n_steps",)),
     Call("Recording", Recording,
@@ -532,14 +540,20 @@ def check_call(call, data):
     changed = data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True))
     for name in changed:
         arguments[name] = data.draw(odd_values(arguments[name], name in call.counts), label=name)
-    began = time.perf_counter()
+    began = time.process_time()  # not of other programs
     try:
         call.check(call.function(**arguments), arguments)
-    except ALLOWED as error:
+    except (*ALLOWED, BrianObjectException) as raised:
+        error = raised
+        if isinstance(raised, BrianObjectException):
+            # Names in expressions are looked up when the network runs, and Brian passes
+            # on in its own way that one of them is not there.
+            error = raised.__cause__
+            assert isinstance(error, (KeyError, *ALLOWED)), repr(error)
         words = set(changed).union(*(call.also.get(name, ()) for name in changed))
         if any(not isinstance(right[name], (str, float, int, Quantity)) for name in changed):
             words |= set(arguments)  # of two arrays that do not fit either may be named
         assert any(re.search(rf"\b{re.escape(word)}\b", str(error)) for word in words), (
             f"{type(error).__name__} names none of {sorted(words)}: {error}"
         )
-    assert time.perf_counter() - began < 10
+    assert time.process_time() - began < 10

@@ -127,6 +127,7 @@ CASES = [
     ("sigmoid", "bytes", 1, 0),
     ("sigmoid", "levels", 4, 3 * N),
     ("sigmoid", "trains", 1, 0),
+    ("sigmoid", "bytes", 1, 2**40),
     ("probit", "bytes", 1, 0),
     ("cloglog", "bytes", 1, 0),
 ]
@@ -225,16 +226,15 @@ def check_fifty_updates(place, rule, activation, kind, batch_size, first):
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("kind", ["bytes", "levels", "trains"])
+@pytest.mark.parametrize("kind, first", [("bytes", 0), ("levels", 0), ("trains", 0), ("bytes", 2**40)])
 @pytest.mark.parametrize("place", PLACES)
-def test_test_runs_equal_the_maths(place, rule, kind):
+def test_test_runs_equal_the_maths(place, rule, kind, first):
     place = get_place(place)
     network = make_network(rule)
     parameters, inputs = make_start(network), make_inputs(kind)
-    outcome, timing = place.test(
-        network, parameters, inputs, Testing(rule, INPUT_KEY, OUTPUT_KEY), Silent()
-    )
-    expected = observe_by_hand(network, parameters, inputs, rule)
+    testing = Testing(rule, INPUT_KEY, OUTPUT_KEY, first_presentation=first)
+    outcome, timing = place.test(network, parameters, inputs, testing, Silent())
+    expected = observe_by_hand(network, parameters, inputs, rule, first)
     for name in ("steps", "input_spikes", "counts"):
         np.testing.assert_array_equal(getattr(outcome, name), getattr(expected, name), name)
     for name in ("potential_sum", "potential_last"):
@@ -244,10 +244,10 @@ def test_test_runs_equal_the_maths(place, rule, kind):
     assert rule == "first-to-spike" or set(outcome.steps) == {N_STEPS}
 
 
-def observe_by_hand(network, parameters, inputs, rule):
+def observe_by_hand(network, parameters, inputs, rule, first):
     rows = []
     for item in range(N):
-        x = trains_of(inputs, [item], [item])[0]
+        x = trains_of(inputs, [first + item], [item])[0]
         y = np.zeros((N_STEPS, N_OUTPUTS), dtype=int)
         for step in range(N_STEPS):
             # outputs of this step depend on earlier ones
@@ -256,7 +256,7 @@ def observe_by_hand(network, parameters, inputs, rule):
                 x, network.basis.matrix, parameters.weights, parameters.bias,
                 *((y, feedback.matrix, parameters.feedback) if feedback else ()),
             )  # fmt: skip
-            draws = uniforms(OUTPUT_KEY, item, step, np.arange(N_OUTPUTS))
+            draws = uniforms(OUTPUT_KEY, first + item, step, np.arange(N_OUTPUTS))
             y[step] = draws < network.activation.probability(u[step])
             if rule == "first-to-spike" and y[step].any():
                 break
@@ -265,6 +265,32 @@ def observe_by_hand(network, parameters, inputs, rule):
             np.concatenate([[step + 1, x[seen].sum()], y.sum(0), u[seen].sum(0), u[step]])
         )
     return Outcome.from_rows(rows, N_OUTPUTS)
+
+
+@pytest.mark.compiled
+def test_presentations_of_many_steps():
+    """So many that arrays of their length would not fit on the stack."""
+    n_steps = 400_000
+    # lags at which a basis is zero cost nothing
+    basis = glm.CustomBasis(np.vstack([[[1.0], [0.5]], np.zeros((n_steps - 2, 1))]))
+    network = Network(2, 2, n_steps, basis, None, glm.get_activation("sigmoid"))
+    start = Parameters(np.full((2, 2, 1), 0.01), np.zeros((2, 0)), np.full(2, -13.0))
+    inputs = Inputs.of_intensities(np.array([[1e-4, 0.3], [0.2, 1e-5]]))
+    training = Training("first-to-spike", np.array([0.05]), 1, 1, 1, INPUT_KEY, ORDER_KEY)
+    with quick_compilation():
+        learned, _, timing = get_device("cpp_standalone").train(
+            network, start, inputs, [0, 1], training, Silent()
+        )
+    weights, bias = start.weights, start.bias
+    for presentation, item in enumerate(shuffled(ORDER_KEY, 0, 2)):
+        x = rate_encode(inputs.levels([item]), INPUT_KEY, [presentation], n_steps)[0]
+        _, of_weights, of_bias = glm.learning.first_to_spike_log_likelihood(
+            x, item, basis.matrix[:2], weights, bias, network.activation
+        )
+        weights, bias = weights + 0.05 * of_weights, bias + 0.05 * of_bias
+    assert timing.steps == 2 * n_steps and np.abs(weights - start.weights).max() > 1e-3
+    np.testing.assert_allclose(learned.weights, weights, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(learned.bias, bias, rtol=0, atol=1e-9)
 
 
 OUTCOME = Outcome(
