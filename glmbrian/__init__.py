@@ -1,6 +1,10 @@
 """Probabilistic spiking neurons (generalized linear models) for Brian 2."""
 
+from threading import Lock
+
 from ._version import __version__
+
+_importing = Lock()
 
 __all__ = [
     "Activation",
@@ -53,6 +57,7 @@ _HOMES = {
 def __getattr__(name):
     from importlib import import_module
 
+    _import_brian()
     if name in _HOMES:
         found = getattr(import_module(f".{_HOMES[name]}", __name__), name)
         globals()[name] = found
@@ -63,6 +68,30 @@ def __getattr__(name):
         if error.name != f"{__name__}.{name}":
             raise
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _import_brian():
+    """Import Brian 2 in a thread that needs it first.
+
+    Brian 2 sets a handler of Ctrl-C when it is imported, which only the main thread may.
+    """
+    import signal
+    import sys
+    import threading
+
+    here = threading.current_thread()
+    if here is threading.main_thread() or "brian2" in sys.modules:
+        return
+
+    def ignored_here(*arguments):
+        return None if threading.current_thread() is here else set_handler(*arguments)
+
+    with _importing:
+        set_handler, signal.signal = signal.signal, ignored_here
+        try:
+            import brian2  # noqa: F401
+        finally:
+            signal.signal = set_handler
 
 
 def __dir__():

@@ -2,6 +2,8 @@
 
 import multiprocessing
 import os
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -141,3 +143,17 @@ def test_a_forked_process_simulates_too(alone, monkeypatch):
         assert not hangs
         assert_equal(queue.get(), alone[ARCHITECTURES[1]])
         assert_equal(simulated.result(), alone[ARCHITECTURES[0]])
+
+
+def test_the_first_use_may_be_in_a_thread():
+    """Brian 2 is imported then, which handles Ctrl-C if it is imported in the main thread."""
+    script = """
+import signal
+from concurrent.futures import ThreadPoolExecutor
+import glmbrian as glm
+before = signal.signal
+with ThreadPoolExecutor(2) as pool:
+    made = list(pool.map(lambda k: glm.GLMClassifier(n_basis=k), (1, 2)))
+assert [one.n_basis for one in made] == [1, 2] and signal.signal is before
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
