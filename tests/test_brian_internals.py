@@ -3,6 +3,8 @@
 import os
 import pickle
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -220,3 +222,17 @@ def test_program_runs_until_a_condition_holds(tmp_path):
         device.insert_code("main", brian_internals.cpp_run_until(f"{steps}[0] == 7", network, clock))
         device.build(directory=str(tmp_path), with_output=False)
         assert list(group.steps) == [7]
+
+
+def test_brian_can_redirect_streams_that_were_closed(tmp_path):
+    script = """if True:
+        from brian2.utils.logger import std_silent
+        from glmbrian.brian_internals import complete_standard_streams
+        complete_standard_streams()
+        with std_silent():
+            print("redirected")
+        open("done", "w").close()
+    """
+    shell = '"$@" <&- >&- 2>&-'
+    subprocess.run(["sh", "-c", shell, "sh", sys.executable, "-c", script], cwd=tmp_path, check=True)
+    assert (tmp_path / "done").exists()

@@ -4,8 +4,10 @@ import argparse
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
+import time
 import zlib
 
 import numpy as np
@@ -280,7 +282,7 @@ def test_interrupted_while_it_starts(monkeypatch, capsys):
     assert main(["train"]) == 130
     assert capsys.readouterr().err == "glmbrian: stopped\n"
     # what takes long is not imported before that is caught
-    code = "import glmbrian.cli, sys; sys.exit('sklearn' in sys.modules)"
+    code = "import glmbrian.cli, sys; sys.exit(bool({'brian2', 'sklearn'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
@@ -359,3 +361,21 @@ def test_files_that_are_none_are_one_line(command, content, capsys, tmp_path):
     error = capsys.readouterr().err
     assert error.startswith(f"glmbrian {command[0]}: error: ") and error.count("\n") == 1
     assert (tmp_path / "file").read_bytes() == content and not (tmp_path / "new").exists()
+
+
+def test_sigterm_lets_what_was_begun_be_cleaned_up(monkeypatch, capsys):
+    cleaned, before = [], signal.getsignal(signal.SIGTERM)
+
+    def work():
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(100)
+        except Exception:
+            raise AssertionError("taken for an error of the work") from None
+        finally:
+            cleaned.append(True)
+
+    monkeypatch.setattr("glmbrian.cli._parser", work)
+    assert main(["train"]) == 143
+    assert capsys.readouterr().err == "glmbrian: stopped by SIGTERM\n"
+    assert cleaned and signal.getsignal(signal.SIGTERM) is before
