@@ -482,6 +482,8 @@ def _drive(drive, n):
         raise ValueError(
             f"drive must be an expression such as 'stimulus(t, i)', got {drive!r}: {error.msg}"
         ) from None
+    if not drive.isascii():  # Brian looks for names of these letters only
+        raise ValueError(f"drive must be an expression in ASCII letters, got {drive!r}")
     names = get_identifiers(drive)
     if "drive" in names:
         raise ValueError(f"drive must not use the name 'drive' itself, got {drive!r}")
