@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..estimator import GLMClassifier
 from ..storage import replacing
+from ..validation import plain_array
 from .kernel_sets import kernel_set
 from .kernels import plot_kernels
 from .learning import plot_learning_curve
@@ -66,7 +67,7 @@ def training_report(classifier, X, y, path=None):
     if not isinstance(classifier, GLMClassifier):
         raise TypeError(f"classifier must be a fitted GLMClassifier, got {classifier!r}")
     check_is_fitted(classifier, "weights_")
-    X, y = np.asarray(X), np.asarray(y)
+    X, y = plain_array(X, "X"), plain_array(y, "y", "labels")
     if X.ndim == 0 or y.shape != X.shape[:1]:
         raise ValueError(f"y must have one label a row of X, {X.shape[:1]}, got the shape {y.shape}")
     rows = _rows_of_different_classes(y)
