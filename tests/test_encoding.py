@@ -212,7 +212,7 @@ def test_groups_that_draw_the_same_numbers_are_warned_of_once_a_run():
         assert warned[0].filename == __file__ and "stream=" in message
     layers[1].active = False
     with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
+        warnings.filterwarnings("error", ".* draw the same random numbers")
         network.run(1 * ms)
         apart = [
             glm.GLMNeurons(2, glm.IndicatorBasis(2), random_state=1, stream=name) for name in "ab"
