@@ -243,7 +243,7 @@ def test_binary_array_checks_the_shape():
         dict(clock=Clock(1 * ms), order=np.int64(2), name="_output_2*"),
         dict(clock=defaultclock),
     ],
-    ids=repr,
+    ids=["none", "dt", "clock", "default clock"],
 )
 def test_brian_arguments(arguments):
     check_brian_arguments(**arguments)
