@@ -3,6 +3,7 @@
 # make docs         build the documentation into docs/_build
 # make genn-env     set up an environment with brian2genn, and the Brian 2 that it needs
 # make test-genn    run the tests there
+# make test-exhaustive  damaged files, odd arguments and threads, thousands of each (half an hour)
 # make clean        remove all that these made
 #
 # Each sets up its own virtual environment first, again when the sources changed.
@@ -25,6 +26,8 @@ GENN_ENV := .venv-genn
 # In variables, because a comma would end the argument of a call.
 TEST_EXTRAS := [docs,interop,test]
 GENN_EXTRAS := [genn,test]
+# Those that try a sample of all cases, unless GLMBRIAN_EXHAUSTIVE is 1.
+EXHAUSTIVE := $(addprefix tests/test_,damaged_files.py exports.py files_of_0_1.py properties.py threads.py)
 # What does not depend on the version of Brian 2 is not run again there.
 GENN_WITHOUT := $(foreach name,benchmark datasets docs plotting reproduce,--ignore-glob='*/test_$(name)*')
 
@@ -51,13 +54,18 @@ define pytest
 	$(1)/bin/pytest --numprocesses auto --dist loadfile --ignore-glob='*/glmbrian/data/*' $(2) $(PYTEST_ARGS) $(TESTS)
 endef
 
-.PHONY: demo test docs genn-env test-genn clean
+.PHONY: demo test test-exhaustive docs genn-env test-genn clean
 
 demo: $(DEMO_ENV)/installed-$(VERSION)
 	$(DEMO_ENV)/bin/glmbrian train --classes 5 7 --n-steps 8 --n-basis 8 --n-epochs 60 \
 		--decoding first-to-spike --device auto --output output/demo
 
 test: $(TEST_ENV)/installed-$(VERSION)
+	$(call pytest,$(TEST_ENV),)
+
+test-exhaustive: TESTS = $(EXHAUSTIVE)
+test-exhaustive: export GLMBRIAN_EXHAUSTIVE = 1
+test-exhaustive: $(TEST_ENV)/installed-$(VERSION)
 	$(call pytest,$(TEST_ENV),)
 
 docs: $(DOCS_ENV)/installed-$(VERSION)
