@@ -3,11 +3,6 @@
 import html
 
 
-def described(title, rows):
-    """Return a title and names and values in one line, as the ``repr`` of an object."""
-    return f"<{title}: {', '.join(f'{name} {value}' for name, value in rows.items())}>"
-
-
 def html_table(title, rows):
     """Return an HTML table of names and values under a title."""
     cells = "".join(
@@ -18,10 +13,21 @@ def html_table(title, rows):
     return f"<b>{html.escape(title)}</b><table>{cells}</table>"
 
 
-def attribute_names(group, names):
-    """Return `names` and those of the state variables of a Brian group.
+class Described:
+    """A Brian object that says what it is, and whose state variables editors complete.
 
-    Brian gives them as attributes and does not list them, so that no editor completes them.
+    Brian's own ``repr`` shows little but the clock, and Brian gives state variables as
+    attributes without listing them.  It comes before Brian's class among the parents of a
+    class, which defines `_title` and `_description`, a dict of names to values.
     """
-    variables = [name for name in getattr(group, "variables", ()) if not name.startswith("_")]
-    return sorted({*names, *variables})
+
+    def __repr__(self):
+        listed = ", ".join(f"{name} {value}" for name, value in self._description().items())
+        return f"<{self._title()}: {listed}>"
+
+    def _repr_html_(self):
+        return html_table(self._title(), self._description())
+
+    def __dir__(self):
+        names = [name for name in getattr(self, "variables", ()) if not name.startswith("_")]
+        return sorted({*super().__dir__(), *names})

@@ -18,7 +18,7 @@ from .brian_internals import (
     planned_steps,
     shared_flag,
 )
-from .display import attribute_names, described, html_table
+from .display import Described
 from .filters import STEP_COUNT
 from .randomness import DRAW_LEVELS, bernoulli, derive_keys, glm_bernoulli, glm_step, split_key
 from .streams import warn_of_equal_draws
@@ -131,7 +131,7 @@ def rate_encode(levels, key, presentations, n_steps):
     return bernoulli(key, presentations, steps, np.arange(levels.shape[-1]), levels).astype(np.uint8)
 
 
-class RateEncoder(NeuronGroup):
+class RateEncoder(Described, NeuronGroup):
     """Inputs that spike independently, with probabilities given by an image.
 
     Parameters
@@ -314,15 +314,6 @@ class RateEncoder(NeuronGroup):
             raise ValueError(f"intensity must have the shape ({len(self)},), got {image.shape}")
         warn_of_small_integers(image, "intensity", _SMALL)
         self.level = levels(image)
-
-    def __dir__(self):
-        return attribute_names(self, super().__dir__())
-
-    def __repr__(self):
-        return described(self._title(), self._description())
-
-    def _repr_html_(self):
-        return html_table(self._title(), self._description())
 
     def _title(self):
         return f"{type(self).__name__} {self.name!r} with {len(self)} inputs"

@@ -20,7 +20,7 @@ from .brian_internals import (
     run_args,
     shared_flag,
 )
-from .display import attribute_names, described, html_table
+from .display import Described
 from .filters import (
     LONGEST_SHIFT_REGISTER,
     STEP_COUNT,
@@ -44,7 +44,7 @@ _INDEX_ALIAS = "neuron_index"
 _RESERVED = ("feedback", "pending", "bias", "key", "clamp", "presentation", "w")
 
 
-class GLMNeurons(NeuronGroup):
+class GLMNeurons(Described, NeuronGroup):
     """Neurons that spike with a probability given by their membrane potential.
 
     At each step t a neuron spikes with probability g(u(t)), where::
@@ -396,16 +396,6 @@ class GLMNeurons(NeuronGroup):
             ) from None
         warn_of_equal_draws(self)
         super().before_run(run_namespace)
-
-    def __dir__(self):
-        return attribute_names(self, super().__dir__())
-
-    # Brian would show an equation that only stands for the filter.
-    def __repr__(self):
-        return described(self._title(), self._description())
-
-    def _repr_html_(self):
-        return html_table(self._title(), self._description())
 
     def _title(self):
         return f"{type(self).__name__} {self.name!r} with {len(self)} neurons"

@@ -18,12 +18,12 @@ from .brian_internals import (
     require_spikes,
     spike_array,
 )
-from .display import described, html_table
+from .display import Described
 from .operations import new_operation
 from .validation import check_brian_arguments
 
 
-class FirstSpikeStop(Group):
+class FirstSpikeStop(Described, Group):
     """Ends the run at the end of the step in which one of the neurons first spikes.
 
     With one run a presentation, no steps are simulated after a decision: on the
@@ -100,12 +100,6 @@ class FirstSpikeStop(Group):
         super()._check_for_invalid_states()
         if isinstance(get_device(), CPPStandaloneDevice):
             network_of(self).t_ = self.variables["network_time"].get_value().item()
-
-    def __repr__(self):
-        return described(self._title(), self._description())
-
-    def _repr_html_(self):
-        return html_table(self._title(), self._description())
 
     def _title(self):
         return f"{type(self).__name__} {self.name!r}"

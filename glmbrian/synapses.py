@@ -16,7 +16,7 @@ from .brian_internals import (
     time_steps_may_differ,
 )
 from .connectivity import check_distinct, evaluate_weights, find_pairs
-from .display import attribute_names, described, html_table
+from .display import Described
 from .neurons import GLMNeurons, channel_names
 from .validation import check_brian_arguments, check_size, choice, finite_array
 from .write_through import WriteThrough
@@ -33,7 +33,7 @@ _OWN = {
 }
 
 
-class GLMSynapses(Synapses):
+class GLMSynapses(Described, Synapses):
     """Synapses whose weights w stand for kernels alpha = A w.
 
     A spike of the source adds w to the channels of the target, which filters them by
@@ -331,15 +331,6 @@ class GLMSynapses(Synapses):
         """
         value = np.broadcast_to(finite_array(w, "w"), self._shape())[self._pre, self._post]
         return run_args(dict(zip(self._weights, value.T)))
-
-    def __dir__(self):
-        return attribute_names(self, super().__dir__())
-
-    def __repr__(self):
-        return described(self._title(), self._description())
-
-    def _repr_html_(self):
-        return html_table(self._title(), self._description())
 
     def _title(self):
         return f"{type(self).__name__} {self.name!r} with {self._pre.size} synapses"

@@ -26,7 +26,7 @@ from .brian_internals import (
     planned_steps,
     spike_array,
 )
-from .display import described, html_table
+from .display import Described
 from .encoding import RateEncoder
 from .learning import correlated, desired_train, first_to_spike_gradient, rate_gradient
 from .neurons import GLMNeurons, feedback_weight_names
@@ -46,7 +46,7 @@ from .validation import (
 _with_trainer = weakref.WeakSet()
 
 
-class Trainer(Group):
+class Trainer(Described, Group):
     """Trains GLM neurons, and the synapses onto them, while a network runs.
 
     The run is divided into presentations of `n_steps` steps of the neurons' clock,
@@ -234,12 +234,6 @@ class Trainer(Group):
     def is_over(self):
         """Whether all presentations are over, or will be when a standalone program has run so far."""
         return self.steps_done == self.n_presentations * self.n_steps
-
-    def __repr__(self):
-        return described(self._title(), self._description())
-
-    def _repr_html_(self):
-        return html_table(self._title(), self._description())
 
     def _title(self):
         return f"{type(self).__name__} {self.name!r} of {self.neurons.name!r}"
