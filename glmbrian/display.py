@@ -1,10 +1,10 @@
-"""How objects show themselves at a prompt and in a notebook."""
+"""How objects are shown at a prompt and in a notebook."""
 
 import html
 
 
 def described(title, rows):
-    """Return a title and names and values in one line, as the ``repr`` of an object."""
+    """Return a title, names and values in one line, for the ``repr`` of an object."""
     return f"<{title}: {', '.join(f'{name} {value}' for name, value in rows.items())}>"
 
 
@@ -21,7 +21,7 @@ def html_table(title, rows):
 def attribute_names(group, names):
     """Return `names` and those of the state variables of a Brian group.
 
-    Brian gives them as attributes and does not list them, so that no editor completes them.
+    Brian offers these as attributes but does not list them, so editors could not complete them.
     """
     variables = [name for name in getattr(group, "variables", ()) if not name.startswith("_")]
     return sorted({*names, *variables})

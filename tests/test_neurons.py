@@ -462,7 +462,7 @@ def test_neurons_of_a_kind_leave_nothing_behind():
         (dict(connect=([0, 3], [0, 0])), ValueError, "connect: i must be from 0 to 2"),
         (dict(connect=([0, 0], [1, 1])), ValueError, "given twice"),
         (dict(connect=([0.5], [1])), TypeError, "integer arrays"),
-        (dict(connect=([0, 1], [1])), ValueError, "of one length"),
+        (dict(connect=([0, 1], [1])), ValueError, "the same length"),
     ],
 )
 def test_bad_synapses(arguments, error, message):
