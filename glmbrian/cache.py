@@ -89,13 +89,13 @@ def find_or_build(key, build):
             except _CannotKeep as second:
                 raise OSError(
                     f"no folder can hold the compiled program. The cache: {problem}. The folder for "
-                    f"temporary files: {second}. Make room in {tempfile.gettempdir()}, or set the environment "
-                    "variable TMPDIR to another folder"
+                    f"temporary files: {second}. Make room in {tempfile.gettempdir()}, or set the "
+                    "environment variable TMPDIR to another folder"
                 ) from None
             if is_new:
                 warnings.warn(
-                    f"the compiled program cannot be kept for other processes: {problem}. Otherwise set "
-                    "the environment variable GLMBRIAN_CACHE_DIR to another folder"
+                    f"the compiled program cannot be kept for other processes: {problem}. Fix this, or "
+                    "set the environment variable GLMBRIAN_CACHE_DIR to another folder"
                 )
         yield program
 

@@ -1,4 +1,4 @@
-"""Exported projects: they train as `fit` does, take no setting that is wrong, and show any change."""
+"""Exported projects: they train as `fit` does, refuse wrong settings, and detect any change."""
 
 import os
 import shutil
@@ -134,10 +134,10 @@ def test_settings_that_are_wrong(copy, name, values, allowed):
     "change, said",
     [
         (lambda text: text.replace("n_epochs 2\n", ""), "lacks the setting n_epochs"),
-        (lambda text: text + "n_epochs 3\n", "n_epochs is there twice"),
-        (lambda text: text + "epochs 3\n", "epochs is no setting"),
-        (lambda text: text.replace("n_epochs 2", "n_epochs 2 3"), "a line must be a name and a value"),
-        (lambda text: text.replace("n_epochs 2", "n_epochs"), "a line must be a name and a value"),
+        (lambda text: text + "n_epochs 3\n", "n_epochs is given twice"),
+        (lambda text: text + "epochs 3\n", "epochs is not a setting"),
+        (lambda text: text.replace("n_epochs 2", "n_epochs 2 3"), "each line must be a name and a value"),
+        (lambda text: text.replace("n_epochs 2", "n_epochs"), "each line must be a name and a value"),
         (lambda text: text.replace("rate", "first-to-spike"), "decoding must be rate, for which"),
         (lambda text: "", "lacks the setting mode"),
         (lambda text: text.replace("n_items 40", "n_items 39"), "has the wrong size"),

@@ -393,7 +393,7 @@ def test_inputs_that_cannot_be_squared_are_refused(scale, only_one):
     rng = np.random.default_rng(15)
     y, x = rng.random((200, 1)) < 0.3, rng.normal(size=(200, 2))
     x *= [1, scale] if only_one else scale
-    says = rf"^inputs\['stimulus'\] must be of a scale .* source {int(only_one)} goes up to"
+    says = rf"^inputs\['stimulus'\] must be on a scale .* source {int(only_one)} goes up to"
     with pytest.raises(ValueError, match=says):
         glm.fit_population(y, x, SHORT)
 
