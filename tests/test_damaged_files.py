@@ -187,11 +187,11 @@ def refused(content, path, match, write=save_npz):
 
 def test_what_is_wrong_is_said(model, tmp_path):
     content, path = content_of(model[1]), tmp_path / "model.npz"
-    refused({**content, "classes": content["classes"][::-1]}, path, "classes must be distinct and in order")
+    refused({**content, "classes": content["classes"][::-1]}, path, "classes must be distinct and sorted")
     refused({**content, "basis": 0 * content["basis"]}, path, "zero|feedback_basis")
     refused({**content, "bias": content["bias"] + 1e308}, path, "bias must hold values up to 1e\\+100")
-    refused({**content, "history": np.zeros(1000)}, path, "history must have an entry an epoch")
-    refused({**content, "more": np.zeros(2)}, path, "it holds 'more'")
+    refused({**content, "history": np.zeros(1000)}, path, "history must have one entry per epoch")
+    refused({**content, "more": np.zeros(2)}, path, "it holds an unknown part 'more'")
     names = np.array(list("abcda"))
     refused({**content, "feature_names": names}, path, "feature_names must be 5 distinct names")
     refused({**content, "input_range": content["input_range"][::-1]}, path, "input_range must hold the lowest")
@@ -215,9 +215,9 @@ def test_archives_of_another_make(model, tmp_path):
         whole = dict(file)
     lost = {name: array for name, array in whole.items() if name != "checksum"}
     refused(lost, path, "it lacks 'checksum'", lambda path, arrays: np.savez(path, **arrays))
-    refused(content, path, "it has lost its checksum", lambda path, arrays: np.savez(path, **arrays))
+    refused(content, path, "its checksum is missing", lambda path, arrays: np.savez(path, **arrays))
     changed = {**whole, "bias": whole["bias"] + 1e-16 + whole["bias"] * 1e-15}
-    refused(changed, path, "its checksum does not fit", lambda path, arrays: np.savez(path, **arrays))
+    refused(changed, path, "its checksum does not match", lambda path, arrays: np.savez(path, **arrays))
     newer = {**whole, "format": np.array(3)}
     refused(newer, path, "a newer version of glmbrian", lambda path, arrays: np.savez(path, **arrays))
     refused(content, path, "compressed", lambda path, arrays: np.savez_compressed(path, **arrays))

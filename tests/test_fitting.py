@@ -313,7 +313,7 @@ def test_data_in_different_steps_are_refused():
     with pytest.raises(ValueError, match="^dt must be given: outputs is a Recording"):
         glm.fit_population(Recording([[1] * ms], 0 * ms, 40 * ms), feedback=SHORT)
     later = Recording.from_trains(y, 1 * ms, t_start=10 * ms)
-    with pytest.raises(ValueError, match=r"^outputs must be of the same time as inputs.*recording.part"):
+    with pytest.raises(ValueError, match=r"^outputs must cover the same time as inputs.*recording.part"):
         glm.fit_population(recording_of(y), later, SHORT)
     with pytest.raises(TypeError, match="^dt must be one time with a unit"):
         glm.fit_population(y, y, SHORT, dt=1)

@@ -64,7 +64,7 @@ def told(call, *arguments):
 )
 def test_small_integers_in_training_are_told(X, no_simulation):
     (message,) = told(small().fit, X, Y)
-    assert message.startswith(f"X holds integers up to {X.max()} only. They count as bytes")
+    assert message.startswith(f"X holds integers up to {X.max()} only. Integers count as bytes")
     assert "X.astype(float)" in message and "X / 16" in message and "scale_inputs=True" in message
     # later inputs of the same kind are as expected
     fitted = small().fit(X, Y)

@@ -15,7 +15,7 @@ from glmbrian.storage import new_folder, replacing, write_text
 
 def test_a_device_is_not_replaced():
     for path in ("/dev/null", "/dev/full"):
-        with pytest.raises(OSError, match="path must be a plain file or a new one, and /dev/"):
+        with pytest.raises(OSError, match="path must be a plain file or a new one, but /dev/"):
             write_text(path, "text")
         assert stat.S_ISCHR(os.stat(path).st_mode)
 
@@ -82,7 +82,7 @@ def fill_disk(monkeypatch, number=errno.ENOSPC):
 
 @pytest.mark.parametrize(
     "number, said",
-    [(errno.ENOSPC, "the disk is full"), (errno.EDQUOT, "no more of the disk may be used"),
+    [(errno.ENOSPC, "the disk is full"), (errno.EDQUOT, "the disk quota is used up"),
      (errno.EIO, "Input/output error")],
 )  # fmt: skip
 def test_a_full_disk_is_said(tmp_path, monkeypatch, number, said):

@@ -446,7 +446,7 @@ def test_images_that_do_not_fit_the_presentations():
     encoder, neurons, synapses, _ = small_network().values()
     with pytest.raises(ValueError, match=r"n_steps is 6 .* shows an image for 4 steps: create RateEnc"):
         glm.Trainer(neurons, synapses, 6, [0, 1])
-    with pytest.raises(ValueError, match="7 presentations are of 7 images, but rateencoder.* has 6"):
+    with pytest.raises(ValueError, match="7 presentations need 7 images, but rateencoder.* has 6"):
         glm.Trainer(neurons, synapses, 4, np.zeros(7))
     # presentations of two images each
     trainer = glm.Trainer(neurons, synapses, 8, [0, 1, 0])
