@@ -319,7 +319,7 @@ def test_data_in_different_steps_are_refused():
         glm.fit_population(y, y, SHORT, dt=1)
 
 
-# Nothing but themselves
+# Fits without inputs
 
 
 def test_history_alone_and_bias_alone():
@@ -345,7 +345,7 @@ def test_inputs_and_kernels_go_together():
             glm.fit_population(y, inputs, SHORT)
 
 
-# Coupling with oneself
+# Coupling of neurons with themselves
 
 
 def test_own_coupling_is_left_to_a_feedback_that_can_stand_for_it():
@@ -359,7 +359,7 @@ def test_own_coupling_is_left_to_a_feedback_that_can_stand_for_it():
     said = fit_without_warning(y, inputs, kernels, SHORT, connect={"coupling": "i != j"})
     np.testing.assert_array_equal(fitted.weights["coupling"], said.weights["coupling"])
     np.testing.assert_array_equal(fitted.feedback_weights, said.feedback_weights)
-    # Nothing is lost: it is the maximum of the fit that has both.
+    # Nothing is lost: the likelihood is as high as with both.
     with pytest.warns(RuntimeWarning, match=r"kernels \['coupling'\] couple .* 'i != j'"):
         both = glm.fit_population(y, inputs, kernels, SHORT, connect={"coupling": True})
     got = fitted.log_likelihood(y, inputs)
