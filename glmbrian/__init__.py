@@ -31,8 +31,8 @@ __all__ = [
     "plotting",
 ]
 
-#: Where names are from. They are imported at first use: Brian 2, scikit-learn and Matplotlib
-#: take seconds, in which a command could not yet be stopped in good order.
+#: The modules of public names. They are imported at first use: importing Brian 2,
+#: scikit-learn and Matplotlib takes seconds, in which Ctrl-C could not yet stop a command cleanly.
 _HOMES = {
     "Activation": "activations",
     "Basis": "bases",
@@ -71,9 +71,9 @@ def __getattr__(name):
 
 
 def _import_brian():
-    """Import Brian 2 in a thread that needs it first.
+    """Import Brian 2 if a thread other than the main one is the first to need it.
 
-    Brian 2 sets a handler of Ctrl-C when it is imported, which only the main thread may.
+    Brian 2 sets a handler for Ctrl-C on import, which only the main thread is allowed to do.
     """
     import signal
     import sys

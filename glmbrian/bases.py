@@ -8,7 +8,7 @@ import numpy as np
 
 from .validation import check_shape, check_size, finite_array, integer, real
 
-#: Values beyond are mistakes: products with weights would soon overflow.
+#: Larger values are mistakes: products with weights would soon overflow.
 _LARGEST_VALUE = 1e30
 
 
@@ -33,8 +33,8 @@ class Basis:
     Raises
     ------
     TypeError, ValueError
-        If `matrix` is empty, zero throughout, not finite, beyond 1e30 or not of two
-        dimensions.
+        If `matrix` is not two-dimensional, is empty or zero throughout, or holds values
+        that are not finite or beyond 1e30.
 
     See Also
     --------
@@ -61,7 +61,7 @@ class Basis:
                 f"got the shape {matrix.shape}"
             )
         if not matrix.any():
-            raise ValueError("matrix must not be zero at all lags: no spike would have an effect")
+            raise ValueError("matrix must not be zero at all lags, or no spike would have an effect")
         if np.abs(matrix).max() > _LARGEST_VALUE:
             raise ValueError(
                 f"matrix must hold values up to {_LARGEST_VALUE:g}, got {np.abs(matrix).max():g}; "
@@ -94,8 +94,8 @@ class Basis:
         Raises
         ------
         TypeError, ValueError
-            If `weights` are not finite numbers without a unit, or their last axis is not
-            of length `n_basis`.
+            If `weights` are not finite numbers without a unit, or their last axis does not
+            have the length `n_basis`.
 
         Examples
         --------

@@ -35,10 +35,10 @@ def on_genn():
 
 
 def index_name(alias):
-    """Return how code names the neuron's index.
+    """Return the name of the neuron's index in code.
 
-    It gets an `alias` (see `add_index_alias`), since Brian would warn of every `i` in a
-    user's notebook.  GeNN's code knows no aliases.
+    This is an `alias` (see `add_index_alias`), since Brian would warn about every `i` in a
+    user's notebook; but "i" on GeNN, whose code knows no aliases.
     """
     return "i" if on_genn() else alias
 
@@ -78,7 +78,7 @@ def network_of(brian_object):
 def planned_steps(clock):
     """Return the number of steps of the run that is being prepared, or has just been described.
 
-    A standalone program has yet to run then: what its variables will be nobody knows.
+    A standalone program has yet to run then, so the values of its variables are unknown.
     """
     return int(clock._i_end - clock.variables["timestep"].get_value().item())
 
@@ -144,10 +144,10 @@ def forget_values(variables):
 
 
 def remember_values(variable, values):
-    """Tell a standalone device what an array holds, until a run may change it.
+    """Tell a standalone device what an array holds until a run may change it.
 
-    It remembers what was written to other arrays, but not to those that grow, such as
-    the variables of synapses.
+    The device remembers values written to fixed arrays, but not those written to arrays
+    that grow, such as the variables of synapses.
     """
     if not isinstance(get_device(), RuntimeDevice):
         get_device().array_cache[variable] = np.array(values, dtype=variable.dtype)
@@ -156,8 +156,8 @@ def remember_values(variable, values):
 def run_args(values):
     """Return a dict for ``device.run(run_args=...)`` of (group, name of variable): value."""
     if _BRIAN_VERSION < (2, 6):
-        raise NotImplementedError("run_args need Brian 2.6 or newer; set the values, and build again")
-    # Brian hashes the memory of an array, which must be contiguous for that.
+        raise NotImplementedError("run_args need Brian 2.6 or newer; set the values and build again instead")
+    # Brian hashes the memory of an array, so it must be contiguous.
     return {getattr(group, name): np.ascontiguousarray(value) for (group, name), value in values.items()}
 
 
@@ -191,14 +191,14 @@ CPP_STOP_RUN = "Network::_globally_stopped = true;"
 
 
 def keep_time_after_stops(network):
-    """Let the clocks of a generated program tell the right time in runs that follow a stop.
+    """Give the clocks of a generated program the right time in runs that follow a stop.
 
-    Before each run Brian sets the time of the clocks as if the run before had gone to its
-    end; the program's network and its count of steps know better.  To be called when a
-    run has been described.
+    Before each run Brian sets the clocks as if the previous run had reached its planned
+    end; the program's network and step count hold the actual time.  Call this when a run
+    has been described.
     """
     device, name = get_device(), network.name
-    # Only the network that is to run has objects then, since runs leave none behind.
+    # Only the network that is about to run has objects, since each run clears its own.
     code = f"""
 for (auto& object : {name}.objects) {{
     object.first->set_interval({name}.t, {name}.t);
@@ -212,9 +212,9 @@ for (auto& object : {name}.objects) {{
 
 
 def read_time_after_program(network, group, variable):
-    """Let a generated program leave the time at which `network` ended in an array of a `group`.
+    """Let a generated program store the time at which `network` ended in an array of a `group`.
 
-    Brian's device reads the time of clocks, but takes the network's as it was planned.
+    Brian's device reads the time of clocks, but assumes that the network ended as planned.
     """
     device = get_device()
     code = f"{cpp_data(group.variables[variable])}[0] = brian::{network.name}.t;"
@@ -246,9 +246,9 @@ SCHEDULE = ["start", "groups", "thresholds", "synapses", "resets", "end"]
 
 
 def complete_standard_streams():
-    """Open the standard streams that this process lacks, on what swallows everything.
+    """Open the standard streams that this process lacks, on the null device.
 
-    Where Brian calls a compiler, it redirects both output streams by their numbers, and
+    When Brian calls a compiler, it redirects both output streams by their numbers, which
     fails in a process that was started without them.
     """
     while True:
@@ -261,12 +261,12 @@ def complete_standard_streams():
             setattr(sys, name, open(os.devnull, "w"))
 
 
-#: `brian2.devices.device` the module, which the proxy of that name hides.
+#: The module `brian2.devices.device`, which the proxy of the same name hides.
 _devices = import_module("brian2.devices.device")
 
 
 class _Turns:
-    """Lets one thread at a time swap what Brian has one of for all threads."""
+    """Lets one thread at a time swap the active device, which all threads share."""
 
     def __init__(self):
         self._lock = threading.RLock()
@@ -277,10 +277,10 @@ class _Turns:
 
     @contextmanager
     def device(self, device):
-        """Make `device` the active one, and the former one afterwards.
+        """Make `device` the active one, and restore the former one afterwards.
 
-        Brian's own `set_device` and `reset_device` would carry the time step over from one
-        default clock to the other, and write it into a standalone project of the user's.
+        Brian's own `set_device` and `reset_device` would copy the time step from one default
+        clock to the other, and write it into the user's standalone project.
         """
         with self._lock:
             before = _devices.active_device
@@ -292,12 +292,12 @@ class _Turns:
                 yield device
             finally:
                 self._depth -= 1
-                # Another thread of the user's may have chosen a device meanwhile.
+                # One of the user's threads may have chosen another device meanwhile.
                 if _devices.active_device is device:
                     _devices.active_device = before
 
     def _renew(self):
-        if self._lock.acquire(blocking=False):  # nobody's, or that of the thread that forked
+        if self._lock.acquire(blocking=False):  # free, or held by the thread that forked
             self._lock.release()
             return
         self._lock = threading.RLock()
@@ -310,9 +310,9 @@ _turns = _Turns()
 
 @contextmanager
 def runtime_device():
-    """Simulate in this process and at once, even if the user describes a standalone network.
+    """Return a context for simulating in this process, even while a standalone network is described.
 
-    One thread at a time does.
+    Only one thread at a time can be in it.
     """
     users = get_device()
     own = users if isinstance(users, RuntimeDevice) else all_devices["runtime"]
@@ -320,16 +320,16 @@ def runtime_device():
         try:
             yield device
         except BaseException:
-            # Brian does not say so itself, and would take the next Ctrl-C for a request to
-            # stop this run.
+            # Brian does not reset this itself after an error, and would take the next Ctrl-C
+            # for a request to stop this run.
             Network._globally_running = False
             raise
 
 
 def use_numpy(group):
-    """Let a group run on Brian's NumPy target, whichever the preferences choose for others.
+    """Let a group run on Brian's NumPy target, whatever the preferences say.
 
-    For groups without an argument `codeobj_class`.
+    For groups that have no argument `codeobj_class`.
     """
     for part in (group, *group.contained_objects):
         part.codeobj_class = NumpyCodeObject
@@ -347,10 +347,10 @@ def double_precision():
 
 
 def generate_in_double_precision(group):
-    """Let Brian generate the code of a group with constants that are not rounded.
+    """Let Brian generate the code of a group without rounding its constants.
 
-    With the preference of single precision it rounds the numbers in expressions, to
-    potentials that differ in the eighth digit, even where all variables are double.
+    If single precision is preferred, Brian rounds the numbers in expressions, even where all
+    variables are double, and potentials would differ in the eighth digit.
     """
     for runner in group.contained_objects:
         runner.__class__ = _in_double_precision(type(runner))
@@ -368,7 +368,7 @@ def _in_double_precision(runner_class):
 
 
 class UnknownName(KeyError, ValueError):
-    """That a name stands for nothing: a KeyError, as Brian raises, that says more."""
+    """An unknown name: a KeyError, as Brian raises, with a message that says what to write."""
 
     def __str__(self):
         return self.args[0]
@@ -385,10 +385,10 @@ class _ExplainedVariables(Variables):
 
 
 def explain_unknown_variables(group, explanations):
-    """Let a group say what to write in place of names that look like its state variables.
+    """Let a group explain names that look like its state variables but are not.
 
-    Monitors ask ``group.variables``, whose error is the bare name.  `explanations` is a
-    dict of names to texts.
+    Monitors look names up in ``group.variables``, whose error message is the bare name.
+    `explanations` is a dict of names to texts.
     """
     group.variables.__class__ = _ExplainedVariables
     group.variables.explanations = explanations
@@ -411,8 +411,8 @@ def private_standalone_device():
 def private_genn_device(genn, cuda, header, **options):
     """Return a context in which a fresh GeNN device is active.
 
-    The device builds with its `options` when the network is run; brian2genn does
-    not build afterwards.
+    The device builds with these `options` when the network is run, since brian2genn cannot
+    build afterwards.
 
     Parameters
     ----------
@@ -444,7 +444,7 @@ def private_genn_device(genn, cuda, header, **options):
 
 @contextmanager
 def _same_preferences():
-    """Set back the preferences that change, such as those that brian2genn changes by itself."""
+    """Restore all preferences afterwards, such as those that brian2genn changes by itself."""
     before, backup = dict(prefs), dict(prefs.backup_prefs)
     try:
         yield
@@ -455,21 +455,21 @@ def _same_preferences():
         prefs.backup_prefs = backup
 
 
-#: What the preferences are called that decide how C++ code is generated and compiled.
+#: How the names of preferences begin that decide how C++ code is generated and compiled.
 _CPP_PREFERENCES = ("codegen.cpp.", "devices.cpp_standalone.", "devices.genn.")
 
 
 def cpp_preferences():
     """Return the preferences on which C++ programs depend.
 
-    Among them are those that a preference file sets for brian2genn before it is imported.
+    They include those that a preference file sets for brian2genn before it is imported.
     """
     every = {**prefs.prefs_unvalidated, **prefs}
     return {name: value for name, value in every.items() if name.startswith(_CPP_PREFERENCES)}
 
 
 def set_cpp_preferences(preferences):
-    """Set all preferences to Brian's own, but for those that `cpp_preferences` returned."""
+    """Set all preferences to Brian's defaults, except those that `cpp_preferences` returned."""
     if any(name.startswith("devices.genn.") for name in preferences):
         import brian2genn  # noqa: F401  (which registers the preferences)
     prefs.reset_to_defaults()
@@ -478,15 +478,15 @@ def set_cpp_preferences(preferences):
 
 
 def genn_preference(name):
-    """Return a preference of brian2genn, or None; without importing brian2genn.
+    """Return a preference of brian2genn, or None, without importing brian2genn.
 
-    Its import registers a device and preferences.
+    The import would register a device and preferences.
     """
     return cpp_preferences().get(f"devices.genn.{name}")
 
 
 def signature(function):
-    """Return, as text, what decides the types of a Brian function in generated code."""
+    """Return, as text, what determines the types of a Brian function in generated code."""
     return repr([function._arg_types, function._return_type, function.stateless])
 
 
@@ -500,8 +500,8 @@ class _Uncalled:
 def without_python(value):
     """Return a value of a namespace for use in C++ code only.
 
-    Functions come as copies without their Python and Cython code, which may hold anything of
-    the user's and may not be there in another process.
+    Functions are copied without their Python and Cython code, which may refer to anything of
+    the user's and may not be available in another process.
     """
     if type(value) is not Function:
         return value

@@ -2,11 +2,11 @@
 
 A program is found by a hash of all that its code depends on.  It is built in a
 folder of its own and moved into place when complete, so that two processes may
-build the same thing at once and a build that was cut short is never used.  It is
-kept with a list of its files and their hashes: what was damaged since is built anew.
+build the same program at once and a build that was cut short is never used.  It is
+kept with a list of its files and their hashes: a program that has been damaged is rebuilt.
 
-Programs are run, so that nobody else may have written them; and removed, so that each is
-marked as one: the folder may be used for other things, too.
+Since programs are run, only files that nobody else could have written are used.  Since they
+are also removed, each one is marked: the folder may hold other things, too.
 """
 
 import atexit
@@ -23,19 +23,19 @@ from pathlib import Path
 
 from .scratch import MARKER, hold, is_full, is_own, mark, scratch_folder
 
-#: Programs are removed, those unused for longest first, when all take more than this
-#: many bytes.  One takes half a megabyte, or three with GeNN.
+#: When all programs take more bytes than this, those unused for longest are removed.
+#: One program takes half a megabyte, or three with GeNN.
 MOST_BYTES = 300_000_000
 
-#: The names of programs, which are those of `content_key`.
+#: The names of programs' folders, as `content_key` makes them.
 _NAME = re.compile("[0-9a-f]{24}")
 
-#: Where a program's files are listed, in its folder.
+#: The file in a program's folder that lists all others.
 _FILE_LIST = "files.json"
 
 
 class _CannotKeep(Exception):
-    """A folder cannot serve for programs, or not for this one; says why."""
+    """A folder cannot hold programs, or not this one; the message says why."""
 
 
 def cache_folder():
@@ -48,7 +48,7 @@ def cache_folder():
     if not chosen:
         base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         chosen = Path(base) / "glmbrian"
-    # Programs are started in other folders than this one.
+    # Programs are started in other working folders.
     return Path(chosen).expanduser().resolve()
 
 
@@ -60,7 +60,7 @@ def content_key(content):
 
 @contextlib.contextmanager
 def find_or_build(key, build):
-    """Yield the folder of the program `key`, which nobody removes meanwhile.
+    """Yield the folder of the program `key`, which no process removes meanwhile.
 
     Parameters
     ----------
@@ -72,13 +72,12 @@ def find_or_build(key, build):
     Raises
     ------
     OSError
-        If there is no room for a program, neither in the cache nor in the folder for
-        temporary files.
+        If neither the cache nor the folder for temporary files can hold the program.
 
     Warns
     -----
     UserWarning
-        If it cannot be kept for other processes.
+        If the program cannot be kept for other processes.
     """
     with contextlib.ExitStack() as stack:
         try:
@@ -89,14 +88,14 @@ def find_or_build(key, build):
                 program, is_new = _find_or_build(_temporary_programs, key, build, stack)
             except _CannotKeep as second:
                 raise OSError(
-                    f"there is no place for a compiled program: {problem}; and for temporary "
-                    f"files: {second}. Make room in {tempfile.gettempdir()}, or set the environment "
-                    "variable TMPDIR to another folder"
+                    f"no folder can hold the compiled program. The cache: {problem}. The folder for "
+                    f"temporary files: {second}. Make room in {tempfile.gettempdir()}, or set the "
+                    "environment variable TMPDIR to another folder"
                 ) from None
             if is_new:
                 warnings.warn(
-                    f"the compiled program cannot be kept for other processes: {problem}; or set "
-                    "the environment variable GLMBRIAN_CACHE_DIR to another folder"
+                    f"the compiled program cannot be kept for other processes: {problem}. Fix this, or "
+                    "set the environment variable GLMBRIAN_CACHE_DIR to another folder"
                 )
         yield program
 
@@ -108,16 +107,16 @@ def kept_programs():
 
 
 def clear():
-    """Remove the compiled programs; they are compiled anew when they are needed.
+    """Remove the compiled programs; they are compiled again when they are needed.
 
     Returns
     -------
     removed : int
-        How many.
+        Number of programs removed.
     size : int
-        What they took, in bytes.
+        Their size in bytes.
     problems : list of str
-        Of each program that could not be removed, why.
+        For each program that could not be removed, the reason.
     """
     programs = _programs()
     removed, size, problems = 0, 0, []
@@ -183,7 +182,7 @@ def _find_or_build(find_folder, key, build, stack):
 def _place_problems():
     try:
         yield
-    # A RuntimeError says that there is no home folder.
+    # Path.home() raises a RuntimeError if there is no home folder.
     except (OSError, RuntimeError) as problem:
         raise _CannotKeep(_first_line(problem)) from problem
 
@@ -193,12 +192,12 @@ def _first_line(error):
 
 
 def _find(program, stack):
-    """Whether a program is there, held until the `stack` is closed.
+    """Whether a usable program is there; if so, it is held until the `stack` is closed.
 
     Raises
     ------
     OSError
-        If something else is in its place, or others could have written it.
+        If something else is in its place, or other users could have written it.
     """
     try:
         lock = hold(program, alone=False)
@@ -212,7 +211,7 @@ def _find(program, stack):
         own.callback(os.close, lock)
         if not _is_whole(program):
             return False
-        # The cache may be somebody else's, or read-only.
+        # The cache may belong to another user, or be read-only.
         with contextlib.suppress(OSError):
             os.utime(program)
         stack.enter_context(own.pop_all())
@@ -223,14 +222,14 @@ def _place(built, program, stack):
     """Move a program to where others find it; return where it is now."""
     with contextlib.suppress(OSError):
         return built.rename(program)
-    # If another process was faster, its program is as good as this.
+    # If another process was faster, use its program.
     if _find(program, stack):
         return program
     with contextlib.suppress(OSError):
         if is_own(program):
             _remove(program)
         return built.rename(program)
-    return built  # which lasts until the `stack` is closed
+    return built  # it is removed when the `stack` is closed
 
 
 # ------------------------------------------------------------------ files of a program
@@ -240,22 +239,22 @@ def _require_private(folder):
     """Raise an OSError unless no other user can replace what is in `folder`."""
     about = folder.lstat()
     if not stat.S_ISDIR(about.st_mode):
-        raise OSError(f"{folder} is a link or a file, not a folder; remove it")
+        raise OSError(f"{folder} must be a folder, but is a link or a file; remove it")
     _require_owner(folder, about)
-    # A folder that was made with a umask of 002 belongs to a group of the user's own.
+    # With a umask of 002, the group that may write is usually the user's own.
     others = stat.S_IWOTH | (0 if about.st_gid == os.getegid() else stat.S_IWGRP)
     if about.st_mode & others and not about.st_mode & stat.S_ISVTX:
-        raise OSError(f"other users could change what is in {folder}; take that right away")
+        raise OSError(f"other users could change what is in {folder}; remove their permission to write")
 
 
 def _require_owner(path, about):
-    """Raise an OSError if a file is of another user; root may do everything anyway."""
+    """Raise an OSError if a file belongs to another user; root may write everywhere anyway."""
     if about.st_uid not in (0, os.geteuid()):
         raise OSError(f"{path} belongs to another user")
 
 
 def _list_files(program):
-    """Write down what belongs to a program, and let nobody else change it."""
+    """Write the list of a program's files, and let no other user change them."""
     (program / _FILE_LIST).write_text(json.dumps(_states(program)))
     for path in _paths(program):
         mode = path.lstat().st_mode
@@ -294,14 +293,14 @@ def _paths(program):
 
 
 def _states(program):
-    """Return what is to be known of each file, by its name in the program's folder."""
+    """Return whether each file is executable and its hash, by its name in the program's folder."""
     states = {}
     for path in _paths(program):
         name, mode = str(path.relative_to(program)), path.lstat().st_mode
         if stat.S_ISDIR(mode) or name in (MARKER, _FILE_LIST):
             continue
         if not stat.S_ISREG(mode):
-            raise OSError(f"{path} is no plain file")  # a pipe would be read for ever
+            raise OSError(f"{path} is not a plain file")  # reading a pipe would never end
         states[name] = [bool(mode & stat.S_IXUSR), hashlib.sha256(path.read_bytes()).hexdigest()]
     return states
 
@@ -319,7 +318,7 @@ def _size(program):
 
 
 def _kept(programs):
-    """Return the folders of programs that may be removed; there may be others beside them."""
+    """Return the folders of programs that may be removed; others may lie beside them."""
     try:
         _require_private(programs)
         paths = list(programs.iterdir())
@@ -329,7 +328,7 @@ def _kept(programs):
 
 
 def _remove(program):
-    """Remove a program of which `is_own` holds.
+    """Remove a program for which `is_own` is true.
 
     Raises
     ------
@@ -348,7 +347,7 @@ def _remove(program):
 
 
 def _remove_oldest(programs):
-    """Remove what was unused for longest."""
+    """Remove the programs that have been unused for longest, down to `MOST_BYTES`."""
     ages = {}
     for program in _kept(programs):
         # Another process may be removing the same ones.

@@ -18,7 +18,7 @@ from pathlib import Path
 
 
 class _Terminated(BaseException):
-    """SIGTERM has come: like Ctrl-C, but not for anybody to catch on the way."""
+    """SIGTERM has come. No code on the way should catch it, as some does with Ctrl-C."""
 
 
 def main(arguments=None):
@@ -45,21 +45,21 @@ def main(arguments=None):
 
 def _stopped(text, number):
     print(text, file=sys.stderr)
-    # The interpreter would collect garbage for a second or more before it ends.
+    # Otherwise the interpreter would collect garbage for a second or more before it ends.
     gc.freeze()
     return 128 + number
 
 
 @contextlib.contextmanager
 def _termination():
-    """Let SIGTERM end what goes on as Ctrl-C does, so that nothing is left behind."""
+    """Let SIGTERM end a command as Ctrl-C does, so that no files or processes are left behind."""
 
     def terminate(*arguments):
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # for who will not wait
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a second signal ends it at once
         raise _Terminated
 
     if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may do that
+        yield  # only the main thread may set handlers
         return
     before = signal.signal(signal.SIGTERM, terminate)
     try:
@@ -93,7 +93,7 @@ def _parser():
     evaluate.add_argument("model", type=Path, help="model.npz, or an exported folder that has run")
     _add_data_options(evaluate, classes=None, sizes=("n_test",))
     evaluate.add_argument("--device", choices=("auto", *DEVICES), default="auto",
-                          help="as for train; not necessarily that of the training "
+                          help="as for train; it may differ from that of training "
                           "(default: %(default)s)")
     evaluate.set_defaults(run=_evaluate)
 
@@ -111,10 +111,10 @@ def _parser():
 
     benchmark = commands.add_parser("benchmark", help="measure speed beside other implementations")
     benchmark.add_argument("--quick", action="store_true", help="minutes: fewer sizes and rounds")
-    benchmark.add_argument("--rounds", type=int, metavar="N", help="of measurements (default: 5, quick 3)")
+    benchmark.add_argument("--rounds", type=int, metavar="N", help="rounds of measurements (default: 5, quick 3)")
     benchmark.add_argument("--data-dir", type=Path, metavar="DIR",
-                           help="IDX files of the whole of MNIST, for the comparison of many images "
-                           "(default: none, which leaves it out)")
+                           help="folder with IDX files of all of MNIST, for the comparison on many images "
+                           "(default: leave that comparison out)")
     benchmark.add_argument("--output", type=Path, default=Path("glmbrian-benchmark"), metavar="DIR",
                            help="folder for tables and pictures (default: %(default)s)")
     benchmark.set_defaults(run=_benchmark)
@@ -140,8 +140,8 @@ def _add_data_options(command, classes=(5, 7), sizes=("n_train", "n_test")):
     command.add_argument("--classes", nargs="+", default=classes, metavar="DIGIT",
                          help=f"digits, or 'all' (default: {default})")
     for name, kind in (("n_train", "training"), ("n_test", "test")):
-        # The other one is taken, since scripts may give it, but does nothing.
-        text = f"{kind} images a class (default: %(default)s)" if name in sizes else argparse.SUPPRESS
+        # The other one is accepted, since scripts may pass it, but has no effect.
+        text = f"{kind} images per class (default: %(default)s)" if name in sizes else argparse.SUPPRESS
         command.add_argument("--" + name.replace("_", "-"), type=int, default=1000, metavar="N", help=text)
     command.add_argument("--data-dir", type=Path, metavar="DIR",
                          help="folder with IDX files of MNIST (default: those that come with "
@@ -159,9 +159,9 @@ def _add_classifier_options(command):
         "n_steps": dict(type=int, metavar="T", help="steps of a presentation"),
         "n_basis": dict(type=int, metavar="K", help="basis functions of a kernel"),
         "window": dict(type=int, metavar="LAGS", help="lags of a kernel"),
-        "learning_rate": dict(type=float, metavar="RATE", help="step of training"),
+        "learning_rate": dict(type=float, metavar="RATE", help="step size of training"),
         "n_epochs": dict(type=int, metavar="N", help="passes through the training images"),
-        "batch_size": dict(type=int, metavar="N", help="images an update"),
+        "batch_size": dict(type=int, metavar="N", help="images per update"),
         "weight_scale": dict(type=float, metavar="SCALE",
                              help="weights start uniform within +-SCALE"),
         "bias_init": dict(type=_bias, metavar="BIAS",
@@ -169,7 +169,7 @@ def _add_classifier_options(command):
         "activation": dict(choices=BUILT_IN_ACTIVATIONS, help="spike probability of a potential"),
         "target_period": dict(type=int, metavar="N", help="period of the desired train (rate)"),
         "on_silence": dict(choices=ON_SILENCE, help="decision without any output spike"),
-        "on_tie": dict(choices=ON_TIE, help="decision between outputs that are level"),
+        "on_tie": dict(choices=ON_TIE, help="decision between outputs that are equal"),
         "random_state": dict(type=int, metavar="SEED", help="seed"),
     }  # fmt: skip
     defaults = {
@@ -192,7 +192,7 @@ def _add_reproduce_options(command):
     command.add_argument("--quick", action="store_true",
                          help="fewer images, epochs, seeds and points")
     command.add_argument("--seeds", type=int, metavar="N",
-                         help=f"fits a point (default: {FULL.n_seeds}, quick {QUICK.n_seeds})")
+                         help=f"fits per point (default: {FULL.n_seeds}, quick {QUICK.n_seeds})")
     workers = command.add_mutually_exclusive_group()
     workers.add_argument("--jobs", type=int, metavar="N",
                          help="fits at a time on this machine (default: one a core)")
@@ -200,7 +200,7 @@ def _add_reproduce_options(command):
                          help="run on the Dask cluster with this scheduler, tcp://...")
     command.add_argument("--output", type=Path, metavar="DIR",
                          help="folder for tables and figures; if it holds results of the same "
-                         "settings, only what is missing is done (default: glmbrian-results, quick "
+                         "settings, only the missing ones are computed (default: glmbrian-results, quick "
                          "glmbrian-results-quick)")  # fmt: skip
 
 

@@ -1,7 +1,7 @@
-"""Which pairs of neurons a synapse connects, and expressions of their indices.
+"""Which pairs of neurons synapses connect, and expressions in their indices.
 
-Pairs are found in NumPy, when synapses are created: so every device knows the order of
-its synapses, weights can be set before a run, and random pairs are the same everywhere.
+Pairs are found in NumPy when synapses are created. So the order of synapses is known on every
+device, weights can be set before a run, and random pairs are the same everywhere.
 """
 
 import functools
@@ -27,7 +27,7 @@ def find_pairs(connect, n_source, n_target, p=1.0, random_state=None):
     Parameters
     ----------
     connect : bool, str or pair of array_like of int
-        All or none, a condition in i, j, N_pre, N_post and ``rand()``, or the arrays.
+        All pairs or none, a condition in i, j, N_pre, N_post and ``rand()``, or index arrays.
     n_source, n_target : int
     p : float
         Probability with which each of these pairs is connected.
@@ -43,7 +43,7 @@ def find_pairs(connect, n_source, n_target, p=1.0, random_state=None):
         Naming the argument ``connect``, ``p`` or ``random_state``.
     """
     p = real(p, "p", 0, 1)
-    # NumPy's global generator is asked only if there is something to draw.
+    # Draw from NumPy's global generator only if there is something to draw.
     key = functools.cache(lambda: derive_keys(random_state, _CONNECTION_DRAWS)[0])
     if random_state is not None:
         key()
@@ -87,7 +87,7 @@ def _checked_indices(connect, n_source, n_target):
         raise TypeError(wrong)
     pre, post = indices
     if pre.ndim != 1 or pre.shape != post.shape:
-        raise ValueError(f"connect: i and j must be of one length, got {pre.shape} and {post.shape}")
+        raise ValueError(f"connect: i and j must have the same length, got {pre.shape} and {post.shape}")
     for index, size, name in ((pre, n_source, "i"), (post, n_target, "j")):
         if index.size and (index.min() < 0 or index.max() >= size):
             raise ValueError(
@@ -99,9 +99,9 @@ def _checked_indices(connect, n_source, n_target):
 
 
 def check_distinct(pre, post):
-    """Raise a ValueError if a pair comes twice."""
+    """Raise a ValueError if a pair occurs twice."""
     if np.unique(np.stack([pre, post]), axis=1).shape[1] != pre.size:
-        raise ValueError("connect: a pair (i, j) is given twice, or connected already")
+        raise ValueError("connect: a pair (i, j) is given twice, or is connected already")
 
 
 def evaluate_weights(expression, pre, post, n_source, n_target):
@@ -117,7 +117,7 @@ def evaluate_weights(expression, pre, post, n_source, n_target):
 
 def _refuse():
     raise ValueError(
-        "random numbers are drawn in NumPy: write "
+        "draw random weights in NumPy: write "
         "synapses.w = numpy.random.default_rng(1).normal(size=synapses.w.shape)"
     )
 
@@ -125,8 +125,8 @@ def _refuse():
 def _evaluate(expression, name, pre, post, names, allowed, start=lambda position: None):
     """Return the values of an expression for each pair, as a list.
 
-    Pair by pair, so that Python's `and` and `or` mean what they say; `start` is called
-    with the position of each.
+    Each pair is evaluated by itself, so that Python's `and` and `or` work; `start` is called
+    with the position of each pair.
     """
     names = {**_FUNCTIONS, **names}
     values = []
@@ -145,7 +145,7 @@ class _Draws:
 
     def __init__(self, key, pre, post):
         self.key, self.pre, self.post = key, pre, post
-        self.columns = []  # a call each
+        self.columns = []  # one per call
 
     def start(self, position):
         self.position, self.n_calls = position, 0

@@ -137,7 +137,7 @@ def load_mnist(classes=(5, 7), n_train=1000, n_test=1000, data_dir=None):
         read): ``train-images-idx3-ubyte``, ``train-labels-idx1-ubyte``, and
         ``t10k-images-idx3-ubyte`` and ``t10k-labels-idx1-ubyte`` as in the
         original MNIST, or the latter two with ``test`` in place of ``t10k``.
-        Names with a dot, such as ``train-images.idx3-ubyte``, are read too.
+        Names with a dot, such as ``train-images.idx3-ubyte``, work too.
 
     Returns
     -------
@@ -340,7 +340,7 @@ def _shipped_data():
 
 
 def _find(folder, stem):
-    """The file of this name in the folder, plain or .gz, or None.
+    """Return the file of this name in the folder, plain or .gz, or None.
 
     Some programs unpack `train-images-idx3-ubyte.gz` to `train-images.idx3-ubyte`.
     """

@@ -60,7 +60,7 @@ def decide(outcome, decoding, on_tie, on_silence, key, first_presentation=0):
     key : int
         Key of the random choices.
     first_presentation : int
-        Number of the first presentation, which the random choices depend on.
+        Number of the first presentation; the random choices depend on it.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""How objects show themselves at a prompt and in a notebook."""
+"""How objects are shown at a prompt and in a notebook."""
 
 import html
 

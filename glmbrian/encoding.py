@@ -1,7 +1,7 @@
 """Rate encoding: intensities become Bernoulli spike trains.
 
 Probabilities are held as *levels* from 0 to 65536, in single precision, and compared with
-random integers of 16 bits; in the rare case that the two are level a second draw decides
+random integers of 16 bits; in the rare case that the two are equal a second draw decides
 (see `glmbrian.randomness.bernoulli`).  These comparisons are exact, so that every spike is
 the same on every device.
 """
@@ -26,11 +26,11 @@ from .validation import check_brian_arguments, integer, plain_array, warn
 
 _INPUT_DRAWS = 0
 
-#: Images are chosen by their number, given as so many of this unit of time.  It is shorter
-#: than any time step, since Brian wants the two to fit.
+#: The images are a TimedArray, of which image n is the value at n times this unit.  The unit is
+#: shorter than any time step, since Brian requires the two to fit.
 _IMAGE_NUMBER = 1e-9 * second
 
-#: Integers up to this seem to be no bytes; of low rates, some are larger.
+#: Integers that go only up to this are probably not bytes; even low rates have larger ones.
 _SMALL = 16
 
 #: The level of each 8-bit intensity: probability intensity / 510.
@@ -42,7 +42,7 @@ _ROUNDING = 2 * np.finfo(np.float32).eps
 def check_intensities(intensities, name, remedy=""):
     """Return `intensities` as uint8 (0..255) or as float64 (0..1) after checks.
 
-    `remedy` is what else can be done about values that are out of range.
+    `remedy` ends the message about values that are out of range: what else can be done.
     """
     array = plain_array(intensities, name)
     allowed = "integers from 0 to 255 (uint8) or real numbers from 0 to 1"
@@ -68,22 +68,22 @@ def check_intensities(intensities, name, remedy=""):
 
 
 def warn_of_small_integers(intensities, name, largest, remedy=""):
-    """Warn if checked `intensities` are integers up to `largest` only, which seem to be no bytes."""
+    """Warn if checked `intensities` are integers up to `largest` only: these are hardly bytes."""
     found = intensities.max(initial=0)
     if intensities.dtype == np.uint8 and 0 < found <= largest:
         warn(
-            f"{name} holds integers up to {found} only. They count as bytes, of which 255 is the full "
-            f"intensity, so an input of {found} spikes with probability {found / 510:.2g} in a step. If "
-            f"they are no bytes, write {name}.astype(float) for 0 and 1, or divide them by the largest "
-            f"value that they can have ({name} / 16){remedy}"
+            f"{name} holds integers up to {found} only. Integers count as bytes with full intensity at 255, "
+            f"so an input of {found} spikes with probability {found / 510:.2g} in a step. If they are "
+            f"not bytes, write {name}.astype(float) for 0 and 1, or divide by the largest possible "
+            f"value, as in {name} / 16{remedy}"
         )
 
 
 def as_bytes(intensities):
-    """Return the 8-bit intensities that real ones stand for, and where they do.
+    """Return the 8-bit intensities that real ones stand for, and which ones do.
 
-    A number within rounding (of single precision) of k / 255 is taken for k, so that an
-    image spikes alike in both forms.
+    A number that equals k / 255 up to rounding in single precision counts as k, so that an
+    image gives the same spikes in both forms.
 
     Returns
     -------
@@ -139,7 +139,7 @@ class RateEncoder(Described, NeuronGroup):
     intensities : array_like, shape (n_inputs,) or (n_images, n_inputs)
         Integers from 0 to 255 spike with probability intensity / 510 in each
         step (rounded to a multiple of 2**-16), real numbers from 0 to 1 with probability
-        intensity / 2; those that are within rounding of k / 255 are taken for k.
+        intensity / 2.  Real numbers that equal k / 255 up to rounding count as k.
     n_steps : int, optional
         Steps for which each image is presented, one after the other; the last
         one stays.  Needed if there are several images.
@@ -160,8 +160,8 @@ class RateEncoder(Described, NeuronGroup):
     n_images : int
     n_steps : int or None
     step_count : int
-        Steps that the encoder has made.  It chooses the image, whatever the network's time
-        is: an encoder that joins a running network begins with its first image.
+        Steps that the encoder has made.  They choose the image, whatever the network's time
+        is: an encoder that is added after some runs begins with its first image.
 
     Raises
     ------
@@ -201,11 +201,11 @@ class RateEncoder(Described, NeuronGroup):
         if n_steps is not None:
             n_steps = integer(n_steps, "n_steps")
         elif len(images) > 1:
-            raise ValueError("n_steps (steps an image) must be given with several images")
+            raise ValueError("n_steps (steps per image) must be given with several images")
         check_brian_arguments(dt, clock, order, name)
         key = split_key(derive_keys(random_state, _INPUT_DRAWS, stream=stream)[0])
         index, shared = index_name("input_index"), shared_flag()
-        # A program on GeNN is one run from time 0 on, so that there the time tells the step.
+        # A program on GeNN makes one run from time 0, so the time gives the step there.
         self_counting = not on_genn()
         step = f"({STEP_COUNT} - 1)" if self_counting else "glm_step(t, dt)"
         super().__init__(
@@ -223,7 +223,7 @@ class RateEncoder(Described, NeuronGroup):
             reset="",
             namespace={"glm_bernoulli": glm_bernoulli, "glm_step": glm_step},
             dtype={
-                # whatever precision the user prefers
+                # double, whatever precision the user prefers
                 "level": np.float64,
                 **dict.fromkeys(("presentation", "first_step", STEP_COUNT), np.int64),
             },
@@ -249,7 +249,7 @@ class RateEncoder(Described, NeuronGroup):
 
     def _change_images(self, image_levels, index):
         """Show the images in turn."""
-        # Of Brian's arrays only those over time are data of the program, and no variable.
+        # A TimedArray is part of the program's data; other arrays would be variables.
         self.namespace["image_levels"] = TimedArray(image_levels, dt=_IMAGE_NUMBER)
         self.namespace["image_number"] = _IMAGE_NUMBER
         if on_genn():
@@ -271,7 +271,7 @@ class RateEncoder(Described, NeuronGroup):
             "first_step": STEP_COUNT,
             "level": f"image_levels({shown}, {index})",
         }
-        # In all other steps they are what they were, so that they may be set meanwhile.
+        # In all other steps they keep their values, so that users may set them meanwhile.
         is_new, is_old = (f"int({STEP_COUNT} % {self.n_steps} {sign} 0)" for sign in ("==", "!="))
         self.run_regularly(
             "\n".join(
@@ -283,17 +283,17 @@ class RateEncoder(Described, NeuronGroup):
 
     @property
     def steps_done(self):
-        """Steps that were made, or that a standalone program is to make so far."""
+        """Steps made so far, or planned so far for a standalone program."""
         if isinstance(get_device(), RuntimeDevice):
             return self.variables[STEP_COUNT].get_value().item()
         return self._steps_planned
 
     def before_run(self, run_namespace):
-        # There images change on a clock of their own.
+        # On GeNN, images change on a clock of their own.
         if self._dt_on_genn is not None and self.clock.dt != self._dt_on_genn:
             raise ValueError(
                 f"dt was {self._dt_on_genn} when {self.name} was created and is {self.clock.dt} "
-                "now; on GeNN, set defaultclock.dt before creating an encoder of several images"
+                "now; on GeNN, set defaultclock.dt before you create an encoder of several images"
             )
         warn_of_equal_draws(self)
         super().before_run(run_namespace)

@@ -68,10 +68,10 @@ PAPER_SETTINGS = {
 _PURPOSES = range(10, 16)
 _TRAIN_INPUTS, _ORDER, _START, _TEST_INPUTS, _TEST_OUTPUTS, _CHOICES = _PURPOSES
 
-#: Brian's integers, which number the presentations of a test, and C++'s sizes end here.
+#: The largest 32-bit integer: Brian's integers and the sizes in C++ end here.
 _MOST = 2**31 - 1
 
-#: Images have at least so many rows and columns.
+#: Smaller arrays than this are hardly images.
 _SMALLEST_IMAGE = 8
 
 #: The classifier before training, in an exported folder.
@@ -140,9 +140,9 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         training to intensities from 0 to 1; what lies beyond is clipped.  By default
         `X` must hold intensities already.  Spike trains are never scaled.
     class_weight : None, "balanced" or dict, optional
-        Weights of classes in training, by which those of presentations are multiplied:
-        a mapping of labels to weights, 1 for those that it leaves out; or "balanced",
-        ``n / (n_classes * n_of_the_class)``, where `sample_weight` counts.
+        Weights of classes in training, which multiply those of presentations: a mapping of
+        labels to weights (classes that it leaves out have the weight 1), or "balanced" for
+        ``n / (n_classes * n_of_the_class)``, in which presentations count by `sample_weight`.
 
     Attributes
     ----------
@@ -159,8 +159,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
     scaler_ : sklearn.preprocessing.MinMaxScaler or None
         What `scale_inputs` scales with.
     inputs_seen_ : glmbrian.input_range.InputRange or None
-        The kind of inputs in training and the largest intensity, by which inputs on
-        another scale are noticed later; None for a model of version 0.1.
+        The kind of inputs in training and the largest intensity, used to notice inputs on
+        another scale later; None for a model of version 0.1.
     timing_ : dict
         ``build_seconds``, ``run_seconds``, ``presentations`` and ``steps`` of the
         latest training or test run (`evaluate`, `score`), and for a compiled program
@@ -247,7 +247,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def _repr_html_(self):
-        without = super()._repr_html_  # none if scikit-learn is set to show text
+        without = super()._repr_html_  # raises AttributeError if scikit-learn is set to show text
         return lambda: without() + self._html_line()
 
     def _repr_mimebundle_(self, **options):
@@ -288,7 +288,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         TypeError, ValueError
-            If a parameter or an array is not valid; nothing has been compiled then.  Or if
+            If a parameter or an array is not valid (before anything is compiled), or if
             training diverges.
         RuntimeError
             If there is no C++ compiler, or compiling or running fails.  Whatever the
@@ -363,9 +363,9 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         with self._unchanged_on_error():
             if isinstance(self.class_weight, str) and self.class_weight == "balanced":
                 raise ValueError(
-                    "class_weight='balanced' needs all presentations, and partial_fit sees a part; "
-                    "use a mapping of labels to weights, such as those of "
-                    "sklearn.utils.class_weight.compute_class_weight"
+                    "class_weight='balanced' needs all presentations, but partial_fit sees only some; "
+                    "use a mapping of labels to weights, such as those that "
+                    "sklearn.utils.class_weight.compute_class_weight computes"
                 )
             if is_first:
                 prepared = self._prepare(X, y, sample_weight, classes)
@@ -411,12 +411,12 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         X, y
             As for `fit`.
         directory : str or Path
-            A new or an empty folder, or what an export that was stopped has left.
+            A new or empty folder, or one that a stopped export has left unfinished.
 
         Raises
         ------
         OSError
-            If `directory` cannot be written; nothing is left of it then.
+            If `directory` cannot be written; nothing is left behind.
         TypeError, ValueError
             As for `fit`, or if `directory` is not empty or `device` cannot export.
 
@@ -442,8 +442,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
     def _prepare(self, X, y, sample_weight=None, classes=None, n_replicas=None):
         """Check everything, and return what a device needs to train anew.
 
-        By default `classes` are those in `y`.  With `n_replicas` there is a row of
-        `sample_weight` for each.
+        By default `classes` are those in `y`.  With `n_replicas`, `sample_weight` has one row
+        per replica.
         """
         self._check_parameters()
         basis = self._make_basis()
@@ -455,7 +455,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             labels = indices(check_known(y, len(inputs), classes, "classes"), classes)
         self._check_reject(classes)
         weights = self._weights(sample_weight, labels, classes, n_replicas)
-        # No random state has been drawn from until here.
+        # Only now, after all checks, may anything be drawn from a random state.
         self._keys = derive_keys(self.random_state, *_PURPOSES)
         network = self._network(n_inputs, len(classes), basis)
         return network, self._training(weights), inputs, labels, classes, self._start(network)
@@ -477,7 +477,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         return network, training, inputs, labels, known, self._parameters()
 
     def _weights(self, sample_weight, labels, classes, n_replicas=None):
-        """Return the weights of presentations, a row a replica, or None if all are 1."""
+        """Return the weights of presentations, one row per replica, or None if all are 1."""
         n = len(labels)
         weights = check_weights(sample_weight, (n,) if n_replicas is None else (n_replicas, n))
         weights = weighted_by_class(weights, self.class_weight, labels, classes)
@@ -546,8 +546,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
     def _check_inputs(self, X, is_first=False, learns=False):
         """Return `X` as `Inputs`, and the number of input neurons.
 
-        The first `X` says what later ones must be like; among these are some that
-        training goes on with.
+        The first `X` (`is_first`) fixes what later ones must be like; `learns` says whether
+        a later one is for further training.
         """
         if issparse(X):
             raise TypeError("X must be a dense array, not a sparse one; use X.toarray()")
@@ -560,7 +560,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             shape = (len(X), X.size // len(X))
             flat = f". If these are images, flatten them: X.reshape(len(X), -1), of the shape {shape}"
         if X.ndim not in (2, 3):
-            reshaped = flat or ". Reshape your data, with X.reshape(1, -1) if it is one presentation"
+            reshaped = flat or ". Reshape your data; write X.reshape(1, -1) if it is one presentation"
             raise ValueError(
                 f"X must have the shape (n, n_inputs), or (n, {n_steps}, n_inputs) for spike trains of "
                 f"n_steps={n_steps} steps, got {X.shape}{reshaped}"
@@ -617,7 +617,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         return trains
 
     def _compare_range(self, seen, is_first, learns):
-        """Notice inputs that are not on the scale of training; those of training are kept."""
+        """Warn about inputs on another scale than in training, and record those of training."""
         known = self.inputs_seen_
         if not is_first and known is not None:
             known.warn_of_another_scale(seen)
@@ -685,10 +685,10 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
     def predict(self, X, first_presentation=0):
         """Return the class decided for each presentation.
 
-        The random numbers of a presentation, in its input spikes and in the outputs,
-        depend on its number, which is its place in `X`.  One presentation a call is
-        number 0 in each, so that all get the same random numbers, and what they decide is
-        far from independent: number them by `first_presentation`.
+        The random numbers of a presentation, for its input spikes and its outputs, depend on
+        its number, which is its place in `X`.  If each call has only one presentation, each
+        is number 0, so that all get the same random numbers and the decisions are far from
+        independent: number them with `first_presentation`.
 
         Parameters
         ----------
@@ -945,21 +945,21 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         ``feedback_basis``, ``classes``, ``history`` and ``config`` (JSON), and can be read
         with ``numpy.load(path, allow_pickle=False)``.  ``input_range`` (the lowest and the
         highest value of each input in training) and ``feature_names`` are there if
-        the classifier has them.  The ``checksum`` of all parts, in the ``format`` that the
-        file says, shows whether one was changed.
+        the classifier has them.  ``format`` is the version of this format, and ``checksum``
+        shows whether any part was changed.
 
         Parameters
         ----------
         path : str or Path
-            A new file or a plain one, which is replaced only once the new one is complete.
-            A link is followed.
+            A new file, or a plain one, which is replaced once the new one is complete.  Links
+            are followed.
 
         Raises
         ------
         OSError
             If `path` cannot be written, or is a device or read-only.
         TypeError
-            If `path` is no path.
+            If `path` is not a path.
         sklearn.exceptions.NotFittedError
             Before training.
         ValueError
@@ -1042,9 +1042,9 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         OSError
-            If the file cannot be read, or the program of a folder has not run.
+            If the file cannot be read, or the program in a folder has not run.
         ValueError
-            If it is not such a file, or was changed since it was written.
+            If it is not such a file, or was changed after it was written.
 
         Examples
         --------
@@ -1111,11 +1111,11 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         return classifier
 
     def _take_settings(self, run, n_epochs):
-        """Set what may have been changed in an exported project, before it ran.
+        """Adopt the settings that a user may have changed in an exported project.
 
         Returns the number of presentations.
         """
-        if not run:  # of version 0.1, whose programs do not tell
+        if not run:  # programs of version 0.1 do not report their settings
             n_items = self.n_presentations_ // self.n_epochs
             self.n_epochs = n_epochs
             return n_epochs * n_items

@@ -33,10 +33,10 @@ STEP_COUNT = "step_count"
 
 @dataclass(frozen=True)
 class StateUpdater:
-    """A state update that is given as Brian code, for ``NeuronGroup(method=...)``.
+    """A state update given as Brian code, for ``NeuronGroup(method=...)``.
 
-    Brian keeps the code of every updater for as long as the process lives; updaters of
-    the same code are equal, so that it keeps one.
+    Brian keeps every updater that it has used until the process ends.  Updaters with the same
+    code are equal, so that it keeps only one of them.
     """
 
     code: str
@@ -62,7 +62,7 @@ def shift_register(matrix, channels, added=("bias",)):
         Names of the variables that are added to u.
     """
     pending = pending_names(matrix.shape[0])
-    # In this order no statement reads what an earlier one has written.
+    # In this order, no statement reads what an earlier one has written.
     targets = ["u"] + pending
     carried = pending + [None]
     lines = []
@@ -106,11 +106,11 @@ def ring_buffer(matrix, channels, name, added=("bias",)):
 def add_ring(group, window):
     """Give `group` the array variable ``ring`` that `ring_buffer` needs."""
     # With this index subgroups let it be: it is no variable of single neurons.
-    # Native code takes it for an array of double.
+    # Native code expects an array of double.
     group.variables.add_array("ring", size=len(group) * window, index="0", dtype=np.float64)
 
 
-# As with state updaters, Brian keeps each function that code was generated with.
+# As with state updaters, Brian keeps every function that it has generated code with.
 @lru_cache(maxsize=100)
 def _ring_function(rows, name):
     matrix = np.array(rows)

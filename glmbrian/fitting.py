@@ -21,11 +21,11 @@ _CHUNK = 2**13
 #: How often a step is halved at most that does not lead up.
 _LARGEST_HALVING = 60
 
-#: Values between which the squares of all sums are numbers, with room for basis functions.
+#: Between these values the squares of all sums are finite and not 0, with room for basis functions.
 _SMALLEST_INPUT, _LARGEST_INPUT = 1e-100, 1e100
 
-#: How much larger than its standard deviation the mean of an input may be: beyond, it is
-#: taken for a constant, since the information has the square of that ratio.
+#: The largest ratio of an input's mean to its standard deviation.  Beyond it the input looks
+#: constant, since the information matrix holds the square of this ratio.
 _LARGEST_OFFSET = 1e6
 
 
@@ -56,12 +56,12 @@ def fit_population(
         Recorded trains of the population.
     inputs : array_like of float or dict of str to array_like, optional
         The input of each kernel, shape (T, n_source): spikes, counts or any continuous
-        stimulus.  An array where there is one kernel, and nothing where there is none.
-        Coupling is a kernel whose input are the outputs:
+        stimulus.  Give an array if there is one kernel, and leave it out if there is none.
+        Coupling is a kernel whose input is the outputs:
         ``inputs={"stimulus": x, "coupling": outputs}``.  Recordings are binned.
     kernels : Basis or dict of str to Basis, optional
-        As for `GLMPopulation`; without, the neurons have a bias and a feedback kernel,
-        or the bias alone.
+        As for `GLMPopulation`.  Without kernels the neurons have only a bias and, if given,
+        a feedback kernel.
     feedback : Basis, optional
         Basis of the feedback kernel.
     activation : {"sigmoid", "probit", "cloglog"} or Activation
@@ -76,17 +76,17 @@ def fit_population(
         longest window.
     connect : dict of str to (bool, str or pair of arrays), optional
         For each kernel, the pairs (source, neuron) that have weights, as in
-        `GLMSynapses`.  By default all, but for a neuron's coupling with itself where the
-        basis of the feedback can form the same kernels: there the two could be split at
-        will, and the coupling's weights are 0.
+        `GLMSynapses`.  By default all pairs, except a neuron's coupling with itself if the
+        feedback basis can form the same kernels: the split between the two would then be
+        arbitrary, so the coupling's weights are 0.
     tol : float
         Largest distance to the maximum, in standard errors of the parameters.
     max_iter : int
         Largest number of steps.
     dt : Quantity of time, optional
-        Duration of a step of the data, such as ``1*ms``.  By default what the data say: a
-        `Recording` made of bins or of a monitor, or a Tsd or TsdFrame of pynapple.  The
-        population keeps it, so that its neurons run at this step.
+        Duration of a step of the data, such as ``1*ms``.  By default the step that the data
+        know: that of a `Recording` made from bins or a monitor, or of a Tsd or TsdFrame of
+        pynapple.  The population keeps it, so that its neurons run at this step.
 
     Returns
     -------
@@ -98,9 +98,9 @@ def fit_population(
     ------
     ValueError, TypeError
         If shapes do not match, values are not finite, or a neuron spikes never, or in
-        every step that counts: its bias would be infinite.  If the data are not in steps
-        of `dt`, or not in the same.  If an input is too large or too small to be squared,
-        or its mean so far from 0 that its variation is lost beside it.
+        every step that counts: its bias would be infinite.  If the data are not all in the
+        same steps, or not in those of `dt`.  If an input is too large or too small to be
+        squared, or its mean so far from 0 that rounding would hide its variation.
 
     Warns
     -----
@@ -110,8 +110,8 @@ def fit_population(
         an own spike with a refractory period.  The fit ends where no more than 1e-8
         nats can be gained; some weights are then large, and say only so much.  A
         `penalty` keeps them finite.  Also if `max_iter` steps were not enough, and if a
-        neuron's coupling with itself stands beside a feedback kernel that can form part
-        of it, so that the split between them is arbitrary.
+        feedback kernel can form part of a neuron's coupling with itself, so that the split
+        between the two is arbitrary.
 
     Notes
     -----
@@ -328,9 +328,9 @@ def _connected(connect, n_sources, n):
 
 
 def _leave_to_feedback(connected, connect, inputs, outputs, kernels, feedback, penalty):
-    """Take from `connected` each neuron's own train, where feedback stands for it already.
+    """Remove each neuron's own train from `connected` if the feedback kernel already covers it.
 
-    Only where the user has not said what is connected, and nothing is lost.
+    Only if the user has not said what is connected, and no kernel is lost.
     """
     arbitrary = []
     own_trains = [train.tobytes() for train in outputs.T.astype(float)]
@@ -345,11 +345,11 @@ def _leave_to_feedback(connected, connect, inputs, outputs, kernels, feedback, p
             connected[name] &= ~own
         elif both_rank < own_rank + np.linalg.matrix_rank(kernels[name].matrix):
             arbitrary.append(name)
-    # A penalty decides the split.
+    # A penalty would determine the split.
     if arbitrary and penalty == 0:
         warnings.warn(
-            f"the kernels {arbitrary} couple neurons with themselves, beside a feedback kernel that "
-            "can form part of the same: the fit has split the two at will. Pass connect="
+            f"the kernels {arbitrary} couple neurons with themselves, and the feedback kernel can form "
+            "part of the same: the fit has split the two arbitrarily. Pass connect="
             f"{{{arbitrary[0]!r}: 'i != j'}} to leave a neuron's effect on itself to the feedback, "
             "or leave feedback out",
             RuntimeWarning,
@@ -358,25 +358,26 @@ def _leave_to_feedback(connected, connect, inputs, outputs, kernels, feedback, p
 
 
 def _ranks(first, second):
-    """Return how many dimensions the functions of one basis span, and those of both."""
+    """Return the ranks of the first basis, and of both together."""
     both = stacked([first, second])
     both = both / np.maximum(np.abs(both).max(axis=0), np.finfo(float).tiny)
     return np.linalg.matrix_rank(both[:, : first.shape[1]]), np.linalg.matrix_rank(both)
 
 
 def _check_scale(x, counted, name):
-    """Raise if numbers are too few for an input, shape (T, n_source)."""
+    """Raise if double precision cannot hold an input, shape (T, n_source), and its squares."""
     largest = np.abs(x).max(axis=0, initial=0.0)
     for source in np.flatnonzero(
         (largest > 0) & ((largest < _SMALLEST_INPUT) | (largest > _LARGEST_INPUT))
     ):
         raise ValueError(
-            f"{name} must be of a scale from {_SMALLEST_INPUT:g} to {_LARGEST_INPUT:g}, and source "
+            f"{name} must be on a scale from {_SMALLEST_INPUT:g} to {_LARGEST_INPUT:g}, but source "
             f"{source} goes up to {largest[source]:g}; divide it by its standard deviation"
         )
     spread, mean = np.ptp(counted, axis=0), np.abs(counted.mean(axis=0))
     for source in np.flatnonzero((spread > 0) & (mean > _LARGEST_OFFSET * counted.std(axis=0))):
         raise ValueError(
             f"{name}: source {source} varies by {spread[source]:g} only, around a mean of "
-            f"{mean[source]:g}, beside which it is lost; subtract the mean, for which the bias stands"
+            f"{mean[source]:g}, so that rounding would hide the variation; subtract the mean, which the "
+            "bias replaces"
         )

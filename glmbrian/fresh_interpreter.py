@@ -1,8 +1,8 @@
-"""Calls in a Python process of its own, where nothing global belongs to the user.
+"""Calls in a separate Python process, in which no global state belongs to the user.
 
 Brian 2 has one active device, one set of preferences and one set of names for all threads
-of a process.  What generates C++ code changes them all, so it is called where nobody else
-sees that.
+of a process.  Generating C++ code changes all of them, so it happens in another process, where
+no user code can notice.
 """
 
 import contextlib
@@ -18,8 +18,8 @@ from pathlib import Path
 from .processes import run_watched
 from .scratch import scratch_folder
 
-#: Run by the new interpreter.  Brian 2 imports these packages if they are there; code is
-#: generated without them, and half of the time to start is theirs.
+#: The script of the new interpreter.  Brian 2 imports the unneeded packages if they are
+#: installed, which would take half of the time to start.
 _START = """
 import sys
 sys.path[:] = sys.argv[1:]
@@ -32,36 +32,35 @@ from glmbrian.fresh_interpreter import answer
 answer()
 """
 
-#: Brian reads this file in its working folder.  It would leave its log behind if it were
-#: killed, and look through all that its Cython target has compiled.
+#: Brian reads this as a file in its working folder.  Otherwise it would leave its log behind
+#: when killed, and search everything that its Cython target has compiled.
 _BRIAN_PREFERENCES = "logging.file_log = False\ncodegen.max_cache_dir_size = 0\n"
 
-
-#: Files in its working folder.
+#: Files in the new interpreter's working folder.
 _REQUEST, _ANSWER = "request", "answer"
 
 
 class _NoAnswer(Exception):
-    """There is no other interpreter, or it does not understand."""
+    """Another interpreter cannot make the call, or has given no answer."""
 
 
 class _Elsewhere(Exception):
-    """Shows where in the other interpreter an error was raised."""
+    """The cause of an error: shows where in the other interpreter it was raised."""
 
 
 def call_apart(function, *arguments):
     """Return ``function(*arguments)``, called in a fresh interpreter.
 
-    It has the preferences for C++ code of this one.  Warnings that Brian logs there are
-    logged here.  Nothing of `__main__` is run again.  The call is made in this process
-    instead if it holds what cannot be sent, or if there is no interpreter to be started.
+    It gets this process's preferences for C++ code.  Warnings that Brian logs there are
+    logged here.  It does not run `__main__` again.  The call is made in this process instead
+    if it involves objects that cannot be sent, or if no interpreter can be started.
 
     Parameters
     ----------
     function : callable
         A function of a module of this package.
     *arguments
-        What it takes; they are copied.
+        Its arguments, which are copied.
 
     Returns
     -------
@@ -88,7 +87,7 @@ def call_apart(function, *arguments):
 
 class _Pickler(pickle.Pickler):
     def reducer_override(self, value):
-        # It would be sent by its name, and the new interpreter has a `__main__` of its own.
+        # Pickle would send its name only, and the new interpreter has another `__main__`.
         if getattr(value, "__module__", None) == "__main__":
             raise _NoAnswer
         return NotImplemented
@@ -105,7 +104,7 @@ def _pickled(function, arguments):
 
 def _ask(request):
     """Start an interpreter that answers the `request`, and return its answer."""
-    # A program that was frozen into one file would start itself anew.
+    # A frozen program would start itself instead of an interpreter.
     if not sys.executable or getattr(sys, "frozen", False):
         raise _NoAnswer
     try:
@@ -119,12 +118,12 @@ def _ask(request):
 
 
 def _import_path():
-    # The new interpreter runs in another folder.
+    # Absolute, since the new interpreter runs in another folder.
     return [os.path.abspath(path) for path in sys.path if isinstance(path, str)]
 
 
 def answer():
-    """Do what the request in this folder says, and write what came of it."""
+    """Carry out the request in the working folder, and write the answer."""
     log = logging.getLogger("brian2")
     log.handlers = [messages := _Messages()]
     preferences, called = pickle.loads(Path(_REQUEST).read_bytes())
@@ -141,7 +140,7 @@ def answer():
 
 
 class _Messages(logging.Handler):
-    """Keeps what is logged as a warning or worse."""
+    """Keeps messages that are logged as warnings or worse."""
 
     def __init__(self):
         super().__init__(logging.WARNING)
@@ -152,7 +151,7 @@ class _Messages(logging.Handler):
 
 
 def _pickled_error(error):
-    """Pickle an exception, or what is most like it."""
+    """Pickle an exception, or else the most similar one that can be pickled."""
     for form in (error, _Parts(error), RuntimeError(f"{type(error).__name__}: {error}")):
         with contextlib.suppress(Exception):
             pickled = pickle.dumps(form)
@@ -162,7 +161,7 @@ def _pickled_error(error):
 
 
 class _Parts:
-    """An exception that takes other arguments than those that it keeps, as Brian's do."""
+    """Pickles an exception whose ``args`` are not those of its constructor, as with Brian's."""
 
     def __init__(self, error):
         self.error = error

@@ -19,7 +19,7 @@ class GeNNNotFound(RuntimeError):
 def find_genn():
     """Return the folder of GeNN: ``GENN_PATH``, or brian2genn's preference, or None.
 
-    It is absolute, as programs are built in other folders than this one.
+    The path is absolute, since programs are built in other working folders.
     """
     return _folder(os.environ.get("GENN_PATH") or genn_preference("path"))
 
@@ -27,8 +27,8 @@ def find_genn():
 def find_cuda():
     """Return the folder of CUDA where there is a card for it, or None.
 
-    The absolute folder is ``CUDA_PATH``, or brian2genn's preference, or that of ``nvcc``, or
-    the usual one.
+    The folder, as an absolute path, is ``CUDA_PATH``, brian2genn's preference, that of ``nvcc``
+    or the usual one, in this order.
     """
     chosen = os.environ.get("CUDA_PATH") or genn_preference("cuda_backend.cuda_path")
     if chosen:

@@ -1,7 +1,7 @@
-"""The range of a classifier's inputs: whether what comes later is on training's scale.
+"""The range of a classifier's inputs, to notice later inputs on another scale than in training.
 
-Integers are bytes and reals are fractions, so that the same values on another scale are
-other intensities.  Nothing but their range tells; what is far off is warned of.
+Integers are bytes and reals are fractions, so the same data on another scale are other
+intensities.  Only their range shows this: a range that is far off causes a warning.
 """
 
 from typing import NamedTuple
@@ -12,20 +12,20 @@ from .validation import choice, real, warn
 
 KINDS = ("integers", "reals", "trains")
 
-#: Integers up to this in training seem to be no bytes.  The brightest pixels of dark
-#: images are above, except where they are few.
+#: Integers that go only up to this in training are probably not bytes: even dark images have
+#: some brighter pixels, unless there are few images.
 SMALL_INTEGERS = 100
 
-#: By which factor the largest intensities of two calls may differ.  The brightest byte of
-#: a single image is not far from that of all; single rows of a few reals go down to
-#: nothing.  Between integers and reals the error to be found is a factor of 255 over the
+#: The factors by which the largest intensity may differ from that in training.  The brightest
+#: byte of a single image is close to that of all images, but a single row of a few reals may
+#: be almost 0.  Between integers and reals, the mistake to notice is a factor of 255 over the
 #: largest integer.
 _FACTORS = {"integers": (1 / 8, 8), "reals": (1 / 100, 100)}
 _INTEGERS_TO_REALS = (0.4, 100)
 
 
 class InputRange(NamedTuple):
-    """What inputs were like.
+    """The kind and the largest intensity of some inputs.
 
     kind : {"integers", "reals", "trains"}
         8-bit integers; real numbers or truth values; or ready-made spike trains.
@@ -46,17 +46,17 @@ class InputRange(NamedTuple):
 
     @classmethod
     def from_config(cls, config):
-        """Return the range that a file holds as a mapping of the two names, after checks."""
+        """Return the range that a file holds as a mapping, after checks."""
         return cls(
             choice(config["kind"], "kind of inputs", KINDS), real(config["largest"], "largest", 0, 1)
         )
 
     def joined(self, later):
-        """Return the range of training that goes on with inputs of another range."""
+        """Return the range of all inputs after further training on `later` ones."""
         return self._replace(largest=max(self.largest, later.largest))
 
     def warn_of_another_scale(self, later):
-        """Warn if `later` inputs seem not to be on the scale of these, those of training."""
+        """Warn if `later` inputs seem to be on another scale than these, from training."""
         if "trains" in (self.kind, later.kind) or 0 in (self.largest, later.largest):
             return
         ratio = later.largest / self.largest
@@ -70,9 +70,9 @@ class InputRange(NamedTuple):
             return
         warn(
             f"X seems to be on another scale than in training: its largest intensity is "
-            f"{later._in_words()}, and was {self._in_words()} then. "
-            "Write X.astype(float) if it holds 0 and 1, or divide it by the largest value that it can "
-            "have, as in training"
+            f"{later._in_words()}, but in training it was {self._in_words()}. "
+            "Write X.astype(float) if it holds 0 and 1, or divide it by its largest possible value, "
+            "as in training"
         )
 
     def _in_words(self):
@@ -81,15 +81,15 @@ class InputRange(NamedTuple):
 
 
 def warn_of_clipping(scaler, X):
-    """Warn if most of `X` is far outside what it was in training, to which it will be clipped.
+    """Warn if most of `X` is far outside its range in training, to which it will be clipped.
 
-    What is at the lowest value of training, such as the background of images, tells nothing.
+    Values at the minimum in training, such as the background of images, do not count.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         place = X * scaler.scale_ + scaler.min_  # 0 to 1 in training
     n_outside = np.count_nonzero(np.abs(place - 0.5) > 3.5)
     if n_outside > np.count_nonzero(place) / 2:
         warn(
-            "X lies far outside the range that its inputs had in training, to which scale_inputs "
-            "clips them: it seems to be on another scale"
+            "X lies far outside the range that the inputs had in training, so that scale_inputs clips "
+            "it: it seems to be on another scale. Scale X as in training"
         )

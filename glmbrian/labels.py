@@ -49,10 +49,10 @@ def as_labels(y, n=None, name="y"):
             f"got {' and '.join(sorted(kinds))}"
         )
     array = np.asarray(y)
-    if array.dtype.kind in "mM":  # of nanoseconds, they pass for integers above
+    if array.dtype.kind in "mM":  # tolist() above makes integers of nanoseconds
         raise TypeError(
             f"{name} must hold class labels (integers, strings or bools), got dates or times "
-            f"({array.dtype}); use their text, {name}.astype(str)"
+            f"({array.dtype}); use strings: {name}.astype(str)"
         )
     if array.dtype.kind not in "biufUS":
         array = np.array(labels)
@@ -69,7 +69,7 @@ def as_labels(y, n=None, name="y"):
             "without zero characters at the end"
         )
     if array.dtype.kind == "f":
-        array = array + 0.0  # -0 is 0, also where it is printed
+        array = array + 0.0  # so that -0 is printed as 0
     return array, kinds.pop()
 
 
@@ -135,12 +135,12 @@ def _check_sum(weights, name):
     if not np.all(np.isfinite(total)):
         raise ValueError(
             f"{name} must have a finite sum, got weights up to {weights.max():g}; divide them by "
-            "their mean, and set the pace with learning_rate"
+            "their mean, and adjust learning_rate instead"
         )
 
 
 def check_class_weight(class_weight):
-    """Raise unless it is None, "balanced" or a mapping of labels to weights."""
+    """Raise unless `class_weight` is None, "balanced" or a mapping of labels to weights."""
     if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
         return
     if not isinstance(class_weight, Mapping):
@@ -160,8 +160,8 @@ def weighted_by_class(sample_weight, class_weight, labels, classes):
     ----------
     sample_weight : ndarray of float, shape (n,) or (n_replicas, n), or None
     class_weight : None, "balanced" or mapping of labels to weights
-        "balanced" gives all classes the same sum of `sample_weight`, and keeps the sum
-        over all.  Classes that a mapping leaves out have the weight 1.
+        "balanced" gives all classes the same sum of weights, and keeps the total.  Classes
+        that a mapping leaves out have the weight 1.
     labels : ndarray of int, shape (n,)
         Indices among `classes`.
     classes : ndarray
@@ -192,7 +192,7 @@ def weighted_by_class(sample_weight, class_weight, labels, classes):
 
 
 def class_weight_to_save(class_weight, classes):
-    """Return `class_weight` as JSON can hold it: a mapping as one weight a class, or None."""
+    """Return `class_weight` for JSON: a mapping becomes a list of one weight, or None, per class."""
     if not isinstance(class_weight, Mapping):
         return class_weight
     if class_weight:
@@ -202,13 +202,13 @@ def class_weight_to_save(class_weight, classes):
 
 
 def class_weight_from_file(saved, classes):
-    """Return the `class_weight` that `class_weight_to_save` gave, after checks."""
+    """Return the `class_weight` of which `class_weight_to_save` gave `saved`, after checks."""
     if isinstance(saved, list):
         labels = classes.tolist()
         if len(saved) != len(labels):
             raise ValueError(f"class_weight must hold {len(labels)} weights, got {len(saved)}")
         saved = {label: weight for label, weight in zip(labels, saved) if weight is not None}
     elif isinstance(saved, Mapping):
-        raise TypeError(f"class_weight must hold a weight a class, got the mapping {saved!r}")
+        raise TypeError(f"class_weight must hold one weight per class, got the mapping {saved!r}")
     check_class_weight(saved)
     return saved

@@ -313,7 +313,7 @@ def desired_train(n_steps, period):
     """
     n_steps = integer(n_steps, "n_steps")
     period = integer(period, "period")
-    check_size(n_steps, "n_steps", "desire fewer steps")
+    check_size(n_steps, "n_steps", "use fewer steps")
     train = np.zeros(n_steps, dtype=np.uint8)
     train[period - 1 :: period] = 1
     return train

@@ -15,7 +15,7 @@ from .encoding import as_bytes, levels
 from .learning import desired_train
 
 
-#: Parameters and log-likelihoods beyond are of a training that has diverged.
+#: If parameters or log-likelihoods are larger, training has diverged.
 LARGEST = 1e100
 
 
@@ -45,10 +45,10 @@ class Network:
         return self.n_replicas * self.n_classes
 
     def without_silent_lags(self):
-        """Return the network with bases that end at the last lag at which they are not zero.
+        """Return an equivalent network with bases that end at their last nonzero lag.
 
-        It does the same.  With as many lags as steps, which is the default, most of a
-        basis is zero, and generated code spells out each value.
+        With as many lags as steps, which is the default, most of a basis is zero, and
+        generated code would spell out each value.
         """
         return replace(self, basis=_ended(self.basis), feedback_basis=_ended(self.feedback_basis))
 
@@ -87,15 +87,15 @@ class Parameters:
         )
 
     def check_moderate(self, history, training):
-        """Raise if the `training` that led here, and has this `history`, has diverged."""
+        """Raise if the `training` that gave these parameters and this `history` has diverged."""
         if all(np.all(np.abs(part) <= LARGEST) for part in (*vars(self).values(), history)):
             return
         weights = training.sample_weights
         weighted = "" if weights is None else f", sample_weight and class_weight up to {weights.max():g}"
         raise ValueError(
             f"training ended in parameters or log-likelihoods beyond {LARGEST:g}, with learning_rate="
-            f"{training.learning_rates.max():g}{weighted}; one of them, or bias_init or weight_scale, "
-            "is too large"
+            f"{training.learning_rates.max():g}{weighted}; reduce the one that is too large, or "
+            "bias_init or weight_scale"
         )
 
     def of(self, replicas, network):
@@ -119,7 +119,7 @@ class Inputs:
 
     @classmethod
     def of_intensities(cls, intensities):
-        """Hold checked intensities (see `glmbrian.encoding`) as bytes if they all are some."""
+        """Hold checked intensities (see `glmbrian.encoding`), as bytes if all stand for bytes."""
         if intensities.dtype != np.uint8:
             nearest, are_bytes = as_bytes(intensities)
             if not are_bytes.all():
@@ -177,7 +177,7 @@ class Training:
 class Testing:
     """Settings of one test run.  First-to-spike presentations end at a spike.
 
-    Presentations are numbered from `first_presentation`, and so are the spikes drawn.
+    Presentations are numbered from `first_presentation`; their random draws depend on this number.
     """
 
     decoding: str

@@ -83,8 +83,8 @@ class GLMNeurons(Described, NeuronGroup):
     dt, clock, order, name
         As for `brian2.NeuronGroup`; one step of the model is one `dt`.
     stream : str, optional
-        Groups with the same `random_state` draw the same numbers, and warn of it; with
-        streams of different names they draw independent ones.
+        Groups with the same `random_state` draw the same numbers, and a run warns about
+        this; with streams of different names they draw independent ones.
 
     Attributes
     ----------
@@ -111,14 +111,15 @@ class GLMNeurons(Described, NeuronGroup):
         If `drive` is a TimedArray on the GeNN device.
     DimensionMismatchError, KeyError
         When a run begins, if the expression `drive` has a unit, or uses a name that is
-        neither in `namespace` nor around the run (as the cause of Brian's exception).
+        neither in `namespace` nor where the run is called (as the cause of Brian's
+        exception).
 
     Notes
     -----
     Neurons, synapses and their training compute in double precision, whatever Brian's
     preference ``core.default_float_dtype`` says, and give the same results with either.
-    Two things follow the preference: on GeNN the sums of what arrives, and in C++
-    standalone the numbers that `drive` takes from a namespace.
+    Two things follow the preference: on GeNN, the sums of arriving weights; and in C++
+    standalone, the numbers that `drive` takes from a namespace.
 
     Examples
     --------
@@ -229,7 +230,7 @@ class GLMNeurons(Described, NeuronGroup):
                 )
             ),
             namespace=namespace,
-            # Whatever precision the user prefers: native code counts on these.
+            # Native code relies on these, whatever precision the user prefers.
             dtype={
                 **dict.fromkeys(reals, np.float64),
                 **dict.fromkeys(("presentation", "first_step", STEP_COUNT), np.int64),
@@ -255,7 +256,7 @@ class GLMNeurons(Described, NeuronGroup):
             self.add_attribute(key)
             setattr(self, key, value)
         explanations = {
-            key: f"what arrives for this kernel is in {', '.join(channel_names(key, basis))}"
+            key: f"the input of this kernel is in {', '.join(channel_names(key, basis))}"
             for key, basis in filtered.items()
         }
         explanations["feedback_weights"] = (
@@ -291,7 +292,7 @@ class GLMNeurons(Described, NeuronGroup):
         return weights
 
     def _feedback_columns(self, weights):
-        """Return the values of each variable that `weights` stand for."""
+        """Return the values of `weights` for each variable that holds a part of them."""
         self._require_feedback()
         shape = (len(self), self.feedback.n_basis)
         weights = finite_array(weights, "feedback_weights")
@@ -385,14 +386,14 @@ class GLMNeurons(Described, NeuronGroup):
         super().set_states(values, *args, level=level + 1, **kwds)
 
     def before_run(self, run_namespace):
-        # Set by the population whose parameters these are: at another step they mean nothing.
+        # A population sets `fitted_dt`: at another step its parameters mean nothing.
         require_step(self, self.fitted_dt, "neurons")
         try:
             self.resolve_all(self._drive_names, run_namespace)
         except KeyError as error:
             raise UnknownName(
                 f"drive uses a name that is neither in GLMNeurons(..., namespace={{name: value}}) nor "
-                f"around the run: {error.args[0]}"
+                f"defined where the run is called: {error.args[0]}"
             ) from None
         warn_of_equal_draws(self)
         super().before_run(run_namespace)
@@ -472,7 +473,7 @@ def _drive(drive, n):
         raise ValueError(
             f"drive must be an expression such as 'stimulus(t, i)', got {drive!r}: {error.msg}"
         ) from None
-    if not drive.isascii():  # Brian looks for names of these letters only
+    if not drive.isascii():  # Brian finds only names in ASCII letters
         raise ValueError(f"drive must be an expression in ASCII letters, got {drive!r}")
     names = get_identifiers(drive)
     if "drive" in names:

@@ -30,8 +30,8 @@ class GLMPopulation:
     ----------
     bias : array_like of float, shape (n,)
     kernels : Basis or dict of str to Basis
-        Basis of the synaptic kernels, called ``"stimulus"``, or several by name; ``{}``
-        for neurons that nothing drives but their bias and their own spikes.
+        Basis of the synaptic kernels, called ``"stimulus"``, or several by name; ``{}`` for
+        neurons that only their bias and their own spikes drive.
     weights : array_like of float or dict of str to array_like
         Weights w of each kernel, shape (n_source, n, n_basis); an array where there
         is one kernel.
@@ -42,15 +42,15 @@ class GLMPopulation:
     activation : {"sigmoid", "probit", "cloglog"} or Activation
         The firing probability g(u).
     dt : Quantity of time, optional
-        Duration of a step, such as ``1*ms``: the one that the parameters were fitted at.
-        Neurons of the population run at it, and at no other.
+        Duration of a step, such as ``1*ms``, at which the parameters were fitted.  Neurons
+        of the population run at this step only.
 
     Attributes
     ----------
     n : int
         Number of neurons.
     dt : Quantity or None
-        None if it is unknown.  It can be set.
+        Duration of a step; None if it is unknown.  It can be set.
     bias, kernels, weights, feedback, feedback_weights, activation
         As above; `kernels` and `weights` are dicts.
 
@@ -78,7 +78,7 @@ class GLMPopulation:
            [-1.,  0.]])
     """
 
-    # Of populations that earlier versions have pickled.
+    # For populations that earlier versions have pickled.
     _dt = None
 
     def __init__(
@@ -158,27 +158,27 @@ class GLMPopulation:
             for name, kernel in weights.items():
                 if len(feedback) != kernel.shape[1]:
                     raise ValueError(
-                        f"feedback must have the shape ({kernel.shape[1]}, window), as "
-                        f"kernels[{name!r}] are those of {kernel.shape[1]} neurons, got {feedback.shape}"
+                        f"feedback must have the shape ({kernel.shape[1]}, window), since "
+                        f"kernels[{name!r}] are for {kernel.shape[1]} neurons, got {feedback.shape}"
                     )
             basis = IndicatorBasis(feedback.shape[1])
         return cls(bias, bases, weights, basis, feedback, activation, dt)
 
     @classmethod
     def from_classifier(cls, classifier, dt=None):
-        """Return the output neurons of a fitted classifier, to put them into a network.
+        """Return the output neurons of a fitted classifier, for use in a network.
 
         Parameters
         ----------
         classifier : GLMClassifier
         dt : Quantity of time, optional
-            Duration of a step of the network.  The steps of a classifier have none.
+            Duration of a step in the network.  The steps of a classifier have none.
 
         Returns
         -------
         GLMPopulation
-            One neuron a class, in the order of ``classifier.classes_``, with the kernel
-            ``"stimulus"`` from the inputs.  After rate decoding there is feedback too.
+            One neuron per class, in the order of ``classifier.classes_``, with the kernel
+            ``"stimulus"`` from the inputs.  With rate decoding there is also feedback.
 
         Raises
         ------
@@ -200,7 +200,7 @@ class GLMPopulation:
         if not isinstance(classifier, GLMClassifier):
             raise TypeError(f"classifier must be a GLMClassifier, got {classifier!r}")
         check_is_fitted(classifier, "weights_")
-        # First-to-spike decisions end with the first spike, so that it has no effect.
+        # First-to-spike decisions end at the first spike, so feedback has no effect.
         fed_back = classifier.decoding == "rate"
         return cls(
             classifier.bias_,
@@ -369,10 +369,10 @@ class GLMPopulation:
         ----------
         inputs : array_like of float or dict of str to array_like
             The input of each kernel, shape (T, n_source): spikes, counts or any
-            continuous stimulus.  An array where there is one kernel, and nothing where
+            continuous stimulus.  Give an array if there is one kernel, and leave it out if
             there is none.  A `Recording` is binned in steps of `dt`.
         outputs : array_like of 0/1, shape (T, n), optional
-            Output trains; needed where there is a feedback kernel, or no other.
+            Output trains; needed if there is a feedback kernel, or no other kernel.
 
         Returns
         -------
@@ -409,7 +409,7 @@ class GLMPopulation:
             for name, basis in self.kernels.items():
                 u += potential_of_inputs(inputs[name], basis.matrix, self.weights[name], 0.0)
         if not np.all(np.isfinite(u)):
-            raise ValueError("inputs are too large: some potentials are beyond the largest number")
+            raise ValueError("inputs are too large: some potentials are not finite; use smaller inputs")
         if self.feedback is not None:
             u += potential_of_outputs(outputs, self.feedback.matrix, self.feedback_weights)
         return u
@@ -499,7 +499,7 @@ class GLMPopulation:
         Returns
         -------
         ndarray of float, shape (T, n)
-            Step t sees the samples up to ``t - 1``.  In a simulation this goes to
+            Step t sees the samples up to ``t - 1``.  For a simulation, pass it to
             ``population.neurons(drive=...)`` as a `brian2.TimedArray` with the
             population's `dt`.
 
@@ -542,16 +542,16 @@ class GLMPopulation:
         -------
         GLMNeurons
             Without synapses; see `synapses`.  Their time step is `dt`: if Brian's default
-            clock has another, they get a clock of their own.  Where the population has no
-            kernels, they have a kernel ``"stimulus"`` of one lag, which nothing uses.
+            clock has another, they get a clock of their own.  If the population has no
+            kernels, they get an unused kernel ``"stimulus"`` of one lag.
 
         Raises
         ------
         TypeError, ValueError
-            As for `GLMNeurons`; if ``dt`` or ``clock`` say another step than the
-            population's; or if nobody has said which: the population's `dt` is None,
-            there is no ``dt`` here, and Brian's default clock is still at its own 0.1 ms.
-            Also when a run begins, if the neurons' clock has been changed since.
+            As for `GLMNeurons`; if ``dt`` or ``clock`` differ from the population's `dt`; or
+            if the step is unknown: the population's `dt` is None, ``dt`` is not given, and
+            Brian's default clock is still at its own 0.1 ms.  Also when a run begins, if
+            the step of the neurons' clock has been changed since.
 
         Examples
         --------
@@ -596,8 +596,8 @@ class GLMPopulation:
         Raises
         ------
         ValueError, TypeError
-            If there is no such kernel, source or target are of another size, or the
-            target's time step is not the population's.
+            If there is no such kernel, source or target have another size, or the target's
+            time step is not the population's.
 
         Examples
         --------
@@ -633,22 +633,23 @@ class GLMPopulation:
         """Write the population to a ``.npz`` file.
 
         The file holds ``bias``, ``activation``, for each kernel ``basis:name`` and
-        ``weights:name``, those of the name ``feedback`` where there is feedback, and
-        ``dt`` in seconds where it is known; its ``format`` and a ``checksum`` say whether
-        it is whole.  It can be read with ``numpy.load(path, allow_pickle=False)``.
+        ``weights:name``, the same with the name ``feedback`` if there is feedback, and ``dt``
+        in seconds if it is known.  ``format`` is the version of this format, and ``checksum``
+        shows whether any part was changed.  The file can be read with
+        ``numpy.load(path, allow_pickle=False)``.
 
         Parameters
         ----------
         path : str or Path
-            A new file or a plain one, which is replaced only once the new one is complete.
-            A link is followed.
+            A new file, or a plain one, which is replaced once the new one is complete.  Links
+            are followed.
 
         Raises
         ------
         OSError
             If `path` cannot be written, or is a device or read-only.
         TypeError
-            If `path` is no path.
+            If `path` is not a path.
         ValueError
             If the activation is not one of those that come with the package.
 
@@ -693,7 +694,7 @@ class GLMPopulation:
         OSError
             If the file cannot be read.
         ValueError
-            If it is not such a file, or was changed since it was written.
+            If it is not such a file, or was changed after it was written.
 
         Examples
         --------
@@ -779,7 +780,7 @@ def by_kernel(values, name, kernels):
         return {}
     if not isinstance(values, dict):
         if not kernels:
-            raise ValueError(f"{name} must be left out, or be {{}}, where there are no kernels")
+            raise ValueError(f"{name} must be left out, or be {{}}, if there are no kernels")
         if len(kernels) > 1:
             raise TypeError(f"{name} must be a dict with the keys {list(kernels)}")
         return {next(iter(kernels)): values}
@@ -791,8 +792,8 @@ def by_kernel(values, name, kernels):
 def checked_data(inputs, outputs, kernels, n_sources, n, dt, has_mask):
     """Return recorded data as arrays: inputs by name, outputs or None, T, and their step.
 
-    `n_sources` says how many sources each kernel has, or the name of that size; `n` the
-    number of neurons, or the name of it.  For `dt` and `has_mask` see `in_steps`.
+    `n_sources` gives the number of sources of each kernel, and `n` the number of neurons; or
+    the names of these sizes, if any size will do.  For `dt` and `has_mask` see `in_steps`.
     """
     inputs = by_kernel(inputs, "inputs", kernels)
     labels = {name: f"inputs[{name!r}]" for name in kernels}
@@ -800,7 +801,7 @@ def checked_data(inputs, outputs, kernels, n_sources, n, dt, has_mask):
     if outputs is not None:
         series["outputs"] = outputs
     elif not kernels:
-        raise ValueError("outputs are needed: without inputs they say how many steps there are")
+        raise ValueError("outputs are needed if there are no inputs, to know how many steps there are")
     arrays, dt = in_steps(series, dt, has_mask)
     n_steps = "T"
     checked = {}

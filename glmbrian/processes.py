@@ -1,7 +1,7 @@
 """Commands that end with this process, however it ends.
 
-Each runs in a session of its own, beside a shell that ends all that the command has
-started as soon as this process is gone or has no more use for it.
+Each runs in a session of its own, beside a shell that kills everything that the command has
+started as soon as this process has ended or no longer needs it.
 """
 
 import contextlib
@@ -10,8 +10,8 @@ import selectors
 import signal
 import subprocess
 
-#: `read` returns when the other end of the pipe is closed, which the operating system does
-#: for a process that was killed.  "kill 0" reaches all of the group, this shell included.
+#: `read` returns when the other end of the pipe is closed, which the operating system also
+#: does for a killed process.  "kill 0" reaches the whole group, including this shell.
 _WATCH = """
 exec 3<&0 </dev/null
 (read -r ended <&3; kill -KILL 0) >/dev/null 2>&1 &
@@ -23,7 +23,7 @@ wait $!
 exit $code
 """
 
-#: Seconds that killed processes get for closing their output.
+#: Seconds to wait for killed processes to close their output.
 _LONGEST_ENDING = 5
 
 _running = set()
@@ -31,7 +31,7 @@ _running = set()
 
 @contextlib.contextmanager
 def watched(command, cwd=None, env=None):
-    """Run a command meanwhile, and end it with all that it has started.
+    """Run a command within a context, and at its end kill everything that it has started.
 
     Parameters
     ----------
@@ -42,7 +42,8 @@ def watched(command, cwd=None, env=None):
     Yields
     ------
     subprocess.Popen
-        What it writes, errors included, is its `stdout`, a binary stream.  It has no input.
+        Its `stdout` is a binary stream of all that the command writes, including errors.  The
+        command gets no input.
     """
     process = subprocess.Popen(
         ["/bin/sh", "-c", _WATCH, "sh", *map(str, command)],
@@ -59,9 +60,9 @@ def watched(command, cwd=None, env=None):
     finally:
         _running.discard(process)
         if process.returncode is None:
-            with contextlib.suppress(OSError):  # there is no group if all have just ended
+            with contextlib.suppress(OSError):  # the group may have just ended
                 os.killpg(process.pid, signal.SIGKILL)
-            # Output ends with the last of them, which then writes no more files either.
+            # Their output ends when the last of them has, so that no more files are written.
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.communicate(timeout=_LONGEST_ENDING)
         process.stdin.close()
@@ -82,7 +83,7 @@ def run_watched(command, cwd=None, env=None):
     returncode : int
         See `how_it_ended`.
     output : str
-        What it wrote, errors included.
+        All that it wrote, including errors.
     """
     with watched(command, cwd, env) as process:
         output = process.stdout.read().decode(errors="replace")
@@ -91,7 +92,7 @@ def run_watched(command, cwd=None, env=None):
 
 
 def lines_of(processes):
-    """Yield what `watched` processes write as pairs of a process and a line.
+    """Yield the lines that `watched` processes write, as pairs of a process and a line.
 
     The line is None once a process has closed its output.
     """
@@ -114,8 +115,8 @@ def lines_of(processes):
 
 
 def how_it_ended(returncode):
-    """Return in words how a `watched` process has ended."""
-    # A shell tells of a signal by adding 128.
+    """Describe in words how a `watched` process has ended."""
+    # A shell reports a signal by adding 128.
     number = -returncode if returncode < 0 else returncode - 128
     if number not in set(signal.Signals):
         return f"ended with code {returncode}"
@@ -126,7 +127,7 @@ def how_it_ended(returncode):
 
 
 def _leave_to_parent():
-    """Let processes end with the one that has started them, not with its copies."""
+    """Let a forked copy forget the processes: they belong to the process that started them."""
     for process in _running:
         process.stdin.close()
     _running.clear()

@@ -26,7 +26,7 @@ class Progress:
             desc=task,
             unit=" presentations",
             leave=False,
-            disable=not show or sys.stderr is None,  # which a service may have closed
+            disable=not show or sys.stderr is None,  # a service may have closed it
             delay=1,
         )
 

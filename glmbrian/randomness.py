@@ -16,8 +16,8 @@ from brian2 import Function, second
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
-#: A level is so many times a probability.  Levels are compared with 16-bit draws, four of
-#: which come from one 64-bit hash; a second hash decides between whole levels.
+#: A level is a probability times this.  Levels are compared with 16-bit draws, four of which
+#: come from one 64-bit hash; a second hash decides about the fraction of a level.
 DRAW_LEVELS = 1 << 16
 
 
@@ -55,7 +55,7 @@ def hashes(key, presentation, step, index):
     """
     step = _unsigned(step)
     base = _hashes(np.uint64(key), presentation)
-    # The counter has room for 32 bits of the step; the rest makes another base.
+    # The counter has room for 32 bits of the step; the other bits change the base.
     beyond = step >> np.uint64(32)
     if beyond.any():
         base = np.where(beyond, _hashes(base, beyond), base)
@@ -78,10 +78,10 @@ def draws16(key, presentation, step, index):
 
 
 def bernoulli(key, presentation, step, index, level):
-    """Return whether events happen whose probability is `level` / 65536.
+    """Return whether events with probability `level` / 65536 happen.
 
     The 16-bit draws decide (see `draws16`), unless one equals the whole part of the level;
-    there a draw of a second stream is compared with the rest.
+    then a draw from a second stream is compared with the fraction.
 
     Parameters
     ----------
@@ -137,9 +137,9 @@ def derive_keys(random_state, *purposes, stream=None):
         ``None`` draws from NumPy's global generator, which `brian2.seed` sets on
         the runtime device.
     *purposes : int
-        What the draws are for: the same purpose gives the same key.
+        What the draws are for; the same purpose gives the same key.
     stream : str, optional
-        Keys of different streams are independent, and so are those of none.
+        Keys of different streams are independent of each other, and of those without one.
 
     Returns
     -------
@@ -243,8 +243,8 @@ cdef inline double glm_unit(uint64_t word) noexcept nogil:
 def _brian_function(name, in_numpy, cpp, cython, more_arguments=(), returns=("float", 1)):
     """Make a Brian function of (key_low, key_high, presentation, step, index, ...).
 
-    `cpp` and `cython` are its code; names in them that begin with ``glm_`` become the
-    function's own.
+    `cpp` and `cython` are its code; in names that begin with ``glm_``, this prefix is replaced
+    by the function's name.
     """
     return_type, return_unit = returns
     function = Function(
@@ -261,8 +261,8 @@ def _brian_function(name, in_numpy, cpp, cython, more_arguments=(), returns=("fl
     arguments = ", ".join([_CPP_ARGUMENTS, *(f"double {argument}" for argument in more_arguments)])
 
     def own_names(code):
-        # Each function carries its own copy of the hash under its own names, since
-        # a code object that uses two of them includes both texts.
+        # Each function needs its own copy of the hash, under its own names, since the code
+        # of an object that uses two functions includes both.
         return code.replace("glm_", f"{name}_").replace("THIS", f"{name}({arguments})")
 
     for target in ("cpp", "genn"):

@@ -1,4 +1,4 @@
-"""The file of a classifier: what it holds, and the checks before any of it is used."""
+"""The file of a classifier: its content, and the checks before any of it is used."""
 
 import json
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from .model import LARGEST, Parameters
 from .storage import load_npz
 from .validation import finite_array, integer
 
-#: The parts, and the kinds of their dtypes.
+#: The parts of a file, and the kinds of their dtypes.
 _KINDS = {
     "weights": "f",
     "feedback": "f",
@@ -28,22 +28,22 @@ _KINDS = {
 }
 _OPTIONAL = ("input_range", "feature_names")
 
-#: What the configuration holds, and what older files lack.
+#: The entries of the configuration, and those that older files lack.
 _CONFIG = ("parameters", "keys", "version")
 _LATER_CONFIG = ("n_presentations", "inputs", "format")
 
-#: Parameters of `GLMClassifier` that older files lack; they are then as by default.
+#: Parameters of `GLMClassifier` that older files lack; they then have their defaults.
 _LATER_PARAMETERS = ("class_weight", "scale_inputs")
 
 
 @dataclass(frozen=True)
 class SavedModel:
-    """All that a file holds of a classifier.  The parameters are for the classifier to check.
+    """All that a file holds about a classifier, which has to check the parameters itself.
 
     parameters : dict
         Of `GLMClassifier`, as JSON holds them.
     config : dict
-        These, and what else is kept as JSON.
+        The parameters and everything else that is kept as JSON.
     input_range : ndarray of float, shape (2, n_inputs), optional
         The lowest and the highest value of each input in training.
     feature_names : ndarray of str, shape (n_inputs,), optional
@@ -90,14 +90,14 @@ class SavedModel:
         basis = CustomBasis(_real(content, "basis", ("window", "n_basis")))
         classes = content["classes"]
         if not np.array_equal(check_classes(as_labels(classes, name="classes")[0], "classes"), classes):
-            raise ValueError("classes must be distinct and in order")
+            raise ValueError("classes must be distinct and sorted")
         n_outputs, n_basis = len(classes), basis.n_basis
         weights = _real(content, "weights", ("n_inputs", n_outputs, n_basis))
         n_inputs = len(weights)
         if n_inputs == 0:
             raise ValueError("weights must be those of at least one input")
         if not np.array_equal(content["feedback_basis"], basis.matrix):
-            raise ValueError("feedback_basis must be as basis")
+            raise ValueError("feedback_basis must be the same as basis")
         learned = Parameters(
             weights,
             _real(content, "feedback", (n_outputs, n_basis)),
@@ -107,7 +107,7 @@ class SavedModel:
             parameters=_parameters(config, names),
             config=config,
             keys=_keys(config, n_keys),
-            # Older files do not say; their spikes are then drawn again.
+            # Older files lack it; further training then draws the same spikes again.
             n_presentations=integer(config.get("n_presentations", 0), "n_presentations", 0, 2**63 - 1),
             learned=learned,
             basis=basis,
@@ -121,11 +121,11 @@ class SavedModel:
         )
         if "n_presentations" in config and len(saved.history) > saved.n_presentations:
             raise ValueError(
-                f"history must have an entry an epoch, at most {saved.n_presentations}, got "
+                f"history must have one entry per epoch, at most {saved.n_presentations}, got "
                 f"{len(saved.history)}"
             )
         if "format" in config and not archive.has_checksum:
-            raise ValueError("it has lost its checksum")
+            raise ValueError("its checksum is missing")
         archive.check()
         return saved
 
@@ -170,7 +170,7 @@ def _parameters(config, names):
     missing = sorted(set(names) - set(parameters) - set(_LATER_PARAMETERS))
     if missing:
         raise ValueError(f"it lacks the parameter {missing[0]!r}")
-    # Never a generator, and integers also where a basis makes the sizes useless.
+    # A file holds no generators; and sizes must be integers even if a basis replaces them.
     for name, minimum in (("random_state", 0), ("start_state", 0), ("n_basis", 1), ("window", 1)):
         if parameters[name] is not None:
             integer(parameters[name], name, minimum)

@@ -1,7 +1,7 @@
-"""Folders that go with the process that made them, even one that was killed.
+"""Folders that are removed with the process that made them, even if it is killed.
 
-Such a folder holds a file that its process keeps locked.  Where the lock is free that
-process is gone: the next one that makes a folder of the same kind removes what it left.
+Such a folder holds a file that its process keeps locked.  If the lock is free, the process
+has ended: the next one that makes a folder of the same kind removes what it left behind.
 """
 
 import contextlib
@@ -15,26 +15,26 @@ import tempfile
 import time
 from pathlib import Path
 
-#: The file that says whose a folder is, and that is locked while it is in use.
+#: The file that marks a folder as the package's own, and is locked while the folder is in use.
 MARKER = ".glmbrian"
 
-#: Seconds after which nobody is about to mark an empty folder any more.
+#: Seconds after which the process that made an unmarked folder must have been killed.
 _LONGEST_BEGINNING = 24 * 3600
 
-#: With less room than this, in bytes, a disk is called full.
+#: A disk with less room than this, in bytes, counts as full.
 _LEAST_ROOM = 10_000_000
 
 
 @contextlib.contextmanager
 def scratch_folder(kind, parent):
-    """Make a folder, and remove it with all that it holds afterwards.
+    """Make a folder, and remove it with everything in it afterwards.
 
-    What killed processes of the same user have left of this kind is removed, too.
+    Folders of this kind that killed processes of the same user have left behind are removed, too.
 
     Parameters
     ----------
     kind : str
-        The name begins with it.
+        Begins the folder's name.
     parent : str or Path
         The folder to make it in.
 
@@ -53,8 +53,8 @@ def scratch_folder(kind, parent):
     try:
         yield folder
     finally:
-        if os.getpid() == process:  # and not a copy of it
-            # What cannot be removed now may be later.
+        if os.getpid() == process:  # not a forked copy
+            # If it cannot be removed now, a later process will try.
             with contextlib.suppress(OSError):
                 _remove(folder, lock)
 
@@ -65,7 +65,7 @@ def mark(folder):
 
 
 def is_own(folder):
-    """Whether `folder` is marked, and belongs to this user, as its mark does."""
+    """Whether `folder` is marked, and both it and its mark belong to this user."""
     try:
         about, mark = folder.lstat(), (folder / MARKER).lstat()
     except OSError:
@@ -78,23 +78,23 @@ def is_own(folder):
 
 
 def hold(folder, alone):
-    """Lock a marked folder, as long as what is returned is not closed by `os.close`.
+    """Lock a marked folder until the returned file descriptor is closed with `os.close`.
 
     Raises
     ------
     FileNotFoundError
-        If there is no marked folder, or not any more.
+        If there is no marked folder, or it was removed meanwhile.
     BlockingIOError
-        If another holds it, and one of both wants it `alone`.
+        If another process holds it, and either of the two wants it `alone`.
     """
     path = folder / MARKER
-    # Without O_NONBLOCK a named pipe would be waited for.  Locks on network file systems
-    # need to be able to write.
+    # Without O_NONBLOCK, opening a named pipe would wait.  On network file systems, an
+    # exclusive lock needs a file that is open for writing.
     access = os.O_RDWR if alone else os.O_RDONLY
     lock = os.open(path, access | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         if not stat.S_ISREG(os.fstat(lock).st_mode):
-            raise FileNotFoundError(errno.ENOENT, "this is no file", str(path))
+            raise FileNotFoundError(errno.ENOENT, "it is not a plain file", str(path))
         try:
             fcntl.flock(lock, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -111,9 +111,9 @@ def hold(folder, alone):
 
 
 def is_full(folder, error):
-    """Whether `error` came of a disk without room, or with none for this user.
+    """Whether `error` came from a full disk or quota.
 
-    Not all of them say so; then it is asked how much room there is in `folder`.
+    Not all such errors say so; then the free space of `folder` decides.
     """
     text = str(error)
     if any(os.strerror(number) in text for number in (errno.ENOSPC, errno.EDQUOT)):
@@ -128,7 +128,7 @@ def _begin(kind, parent):
             mark(folder)
             return folder, hold(folder, alone=True)
         except (FileNotFoundError, BlockingIOError):
-            continue  # another process took it for one whose process is gone
+            continue  # another process took it for one that was left behind
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -149,13 +149,13 @@ def _remove_if_left(folder):
         return
     about = folder.lstat()
     age = time.time() - about.st_mtime
-    # One that was killed before it could mark its folder has put nothing into it.
+    # A process that was killed before it could mark its folder has put nothing into it.
     if about.st_uid == os.geteuid() and age > _LONGEST_BEGINNING:
         folder.rmdir()
 
 
 def _remove(folder, lock):
-    """Remove a folder, its mark last, so that it can be told for one of ours until then."""
+    """Remove a folder, its mark last, so that it is known as the package's own until then."""
     try:
         for path in folder.iterdir():
             if path.name == MARKER:

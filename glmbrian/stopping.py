@@ -47,8 +47,8 @@ class FirstSpikeStop(Described, Group):
     Notes
     -----
     On the C++ standalone device this needs Brian 2.6 or newer: before, a
-    generated program could not end a run.  There ``network.t`` is right once the program
-    has run; before, it is the time of runs that all go to their ends.
+    generated program could not end a run.  There, ``network.t`` is right once the program
+    has run; before, it is the time at which all runs would end without a stop.
 
     Examples
     --------
@@ -96,7 +96,7 @@ class FirstSpikeStop(Described, Group):
             read_time_after_program(network, self, "network_time")
 
     def _check_for_invalid_states(self):
-        # Brian calls this when a program has run.
+        # Brian calls this once a program has run.
         super()._check_for_invalid_states()
         if isinstance(get_device(), CPPStandaloneDevice):
             network_of(self).t_ = self.variables["network_time"].get_value().item()

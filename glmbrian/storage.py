@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all, and archives of arrays in which no bit can change."""
+"""Files that are written as a whole or not at all, and archives of arrays with checksums."""
 
 import contextlib
 import errno
@@ -18,10 +18,11 @@ from pathlib import Path
 
 import numpy as np
 
-#: What archives of this version are like.  Those of version 0.1 had no number, and no checksum.
+#: The version of the archives' format.  Those of glmbrian 0.1 have neither this number nor a
+#: checksum.
 FORMAT = 2
 
-#: Parts of an archive that are about the archive.
+#: Parts of an archive that describe the archive itself.
 _OWN_PARTS = {"format": "iu", "checksum": "U"}
 
 _HEADER_READERS = {
@@ -37,8 +38,8 @@ _HEADER_READERS = {
 def replacing(path, name="path"):
     """Yield a binary file that takes the place of `path` once it is complete.
 
-    Of a link, the file that it leads to is replaced.  A new file gets the permissions
-    that the process gives to its files; one that takes another's place gets those of the other.
+    If `path` is a link, its target is replaced.  A new file gets the usual permissions of
+    the process; one that replaces a file keeps the permissions of that file.
 
     Parameters
     ----------
@@ -49,9 +50,9 @@ def replacing(path, name="path"):
     Raises
     ------
     TypeError, ValueError
-        If `path` is no path.
+        If `path` is not a path.
     OSError
-        If it cannot be written, or is anything else than a plain file or a new one.
+        If it cannot be written, or is neither new nor a plain file.
     """
     path = as_path(path, name)
     target = Path(os.path.realpath(path))
@@ -60,7 +61,7 @@ def replacing(path, name="path"):
         remove_unfinished(target.parent)
         # Both in one folder, hence on one disk.
         unfinished = target.parent / f".unfinished-{secrets.token_hex(8)}"
-        # The umask is applied by the system itself: it can be read only by changing it.
+        # Let the system apply the umask, which can only be read by changing it.
         handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     except OSError as error:
         raise _unwritable(error, path, name) from None
@@ -88,12 +89,12 @@ def write_text(path, text, name="path"):
 
 
 def remove_unfinished(folder):
-    """Remove the files that killed processes of this user were about to write into `folder`."""
+    """Remove unfinished files that killed processes of this user have left in `folder`."""
     for path in Path(folder).glob(".unfinished-*"):
         with contextlib.suppress(OSError):
             about = path.lstat()
             is_own = stat.S_ISREG(about.st_mode) and about.st_uid == os.geteuid()
-            # One that has just been made may not have been locked yet.
+            # A file that has just been made may not be locked yet.
             is_old = time.time() - about.st_mtime > _SECONDS_TO_LOCK
             if _UNFINISHED_NAME.fullmatch(path.name) and is_own and is_old:
                 with open(path, "rb+") as file:
@@ -107,14 +108,14 @@ _SECONDS_TO_LOCK = 1
 
 @contextlib.contextmanager
 def new_folder(path, name="path"):
-    """Make a folder that is left only if it is complete.
+    """Make a folder that stays only if it is complete.
 
-    What a process that was killed has left of one takes nobody's place: it is removed.
+    An unfinished one that a killed process has left at `path` is replaced.
 
     Parameters
     ----------
     path : str or Path
-        A new or an empty folder, or what has been left of one.
+        A new or empty folder, or an unfinished one.
     name : str
         Of the argument, for messages.
 
@@ -125,9 +126,9 @@ def new_folder(path, name="path"):
     Raises
     ------
     TypeError, ValueError
-        If `path` is no path, or a folder with something else in it.
+        If `path` is not a path, or is a folder with something else in it.
     OSError
-        If it cannot be written, or another process is just making it.
+        If it cannot be written, or another process is writing into it.
     """
     path = as_path(path, name)
     marker = path / _UNFINISHED
@@ -141,7 +142,7 @@ def new_folder(path, name="path"):
             except FileExistsError:
                 raise ValueError(f"{name} must be new or empty, but {path} is not") from None
             file = stack.enter_context(open(marker, "a"))
-            # Freed by the system when the process ends, whatever ends it.
+            # The system releases the lock when the process ends, whatever ends it.
             if not _lock(file):
                 raise OSError(f"{name}: another process is writing into {path}")
             try:
@@ -162,7 +163,7 @@ def new_folder(path, name="path"):
         raise
 
 
-#: What is in a folder until it is complete.
+#: The file that is in a folder until the folder is complete.
 _UNFINISHED = ".unfinished-export"
 _UNFINISHED_SAYS = "glmbrian is writing this folder, or was stopped: it can be removed.\n"
 
@@ -170,7 +171,7 @@ _UNFINISHED_SAYS = "glmbrian is writing this folder, or was stopped: it can be r
 def _is_marker(path):
     if path.is_symlink() or not path.is_file():
         return False
-    # Stopped before it has said anything, it has written nothing else.
+    # An empty marker is that of a process that was stopped before it wrote anything else.
     said = path.read_bytes()[: len(_UNFINISHED_SAYS)].decode(errors="replace")
     return said == _UNFINISHED_SAYS or (not said and [*path.parent.iterdir()] == [path])
 
@@ -181,7 +182,7 @@ def _lock(file):
     except BlockingIOError:
         return False
     except OSError:
-        pass  # Some network disks know no locks.
+        pass  # some network disks have no locks
     return True
 
 
@@ -202,28 +203,28 @@ def _mode_to_replace(target, path, name):
     except FileNotFoundError:
         return None
     if stat.S_ISDIR(mode):
-        raise IsADirectoryError(f"{name} must be a file, and {path} is a folder")
+        raise IsADirectoryError(f"{name} must be a file, but {path} is a folder")
     if not stat.S_ISREG(mode):
-        raise OSError(f"{name} must be a plain file or a new one, and {path} is a device or a pipe")
-    # The system lets its administrator write to any file.
+        raise OSError(f"{name} must be a plain file or a new one, but {path} is a device or a pipe")
+    # For the administrator, os.access says yes to any file.
     if not mode & 0o222 or not os.access(target, os.W_OK):
         raise PermissionError(f"{name}: {path} is read-only; choose another, or make it writable")
     return stat.S_IMODE(mode) & 0o777
 
 
 def _unwritable(error, path, name, into=""):
-    # One of ours has no number.
+    # An error raised in this module has no number.
     if error.errno is None:
         return error
     return type(error)(f"{name}: cannot write {into}{path}: {reason(error)}")
 
 
 def reason(error):
-    """Return, in words, why an OSError came."""
+    """Return, in words, the reason of an OSError."""
     if error.errno == errno.ENOSPC:
         return "the disk is full"
     if error.errno == errno.EDQUOT:
-        return "no more of the disk may be used (its quota is full)"
+        return "the disk quota is used up"
     return error.strerror or str(error)
 
 
@@ -270,19 +271,18 @@ class Archive:
     def check(self):
         """Raise a ValueError if the arrays are not those that were written.
 
-        To be called when what they hold has been checked, which tells more.
+        Call this after the checks of the content, whose messages say more.
         """
         if not self.has_checksum:
             return
         if self._own["checksum"].item() != _checksum({**self.content, "format": self._own["format"]}):
-            raise ValueError("it was changed or damaged since it was written: its checksum does not fit")
+            raise ValueError("it was changed or damaged after writing: its checksum does not match")
 
 
 def load_npz(path, kinds, required):
-    """Read the arrays of a file that `save_npz` has written, this version's or an earlier one's.
+    """Read the arrays of a file that `save_npz` of this version or an earlier one has written.
 
-    Each part is read as a whole, once its size is known to fit, and nothing but plain numbers
-    and text.
+    Only plain numbers and text are read, and each part only after its size has been checked.
 
     Parameters
     ----------
@@ -302,22 +302,22 @@ def load_npz(path, kinds, required):
     OSError
         If the file cannot be read.
     Exception
-        Of any kind, if it is not such a file; `reading` makes one of them.
+        Of any kind, if it is not such a file; `reading` turns all of them into one.
     """
     if not stat.S_ISREG(os.stat(path).st_mode):
-        raise OSError("it is not a plain file")  # which may be without an end
+        raise OSError("it is not a plain file")  # reading it might never end
     if not zipfile.is_zipfile(path):
-        raise ValueError("it is no archive of arrays (.npz), or only the beginning of one")
+        raise ValueError("it is not an archive of arrays (.npz), or only the beginning of one")
     with open(path, "rb") as file, zipfile.ZipFile(file) as archive:
         members = {}
         if len(archive.infolist()) != _n_members(file):
-            raise ValueError("it has lost some of its parts")
+            raise ValueError("some of its parts are missing")
         for member in archive.infolist():
             name = member.filename.removesuffix(".npy")
             if name in members:
                 raise ValueError(f"it holds {name!r} twice")
             members[name] = member
-        # So no part takes more memory than the file has.
+        # These checks ensure that no part takes more memory than the size of the file.
         if any(member.compress_type != zipfile.ZIP_STORED for member in members.values()):
             raise ValueError("its parts are compressed")
         if sum(member.file_size for member in members.values()) > os.fstat(file.fileno()).st_size:
@@ -331,7 +331,8 @@ def load_npz(path, kinds, required):
         unknown = [name for name in members if kinds(name) is None]
         missing = [name for name in required if name not in members]
         if unknown or missing:
-            raise ValueError(f"it lacks {missing[0]!r}" if missing else f"it holds {unknown[0]!r}")
+            wrong = f"lacks {missing[0]!r}" if missing else f"holds an unknown part {unknown[0]!r}"
+            raise ValueError(f"it {wrong}")
         content = {
             name: _read_part(archive, member, name, kinds(name)) for name, member in members.items()
         }
@@ -340,13 +341,13 @@ def load_npz(path, kinds, required):
 
 @contextlib.contextmanager
 def reading(path, writer):
-    """Make one OSError or ValueError of all that may come while a file is read.
+    """Turn every exception while a file is read into an OSError or ValueError that names `path`.
 
     Parameters
     ----------
     path : str or Path
     writer : str
-        What writes such files, or folders.
+        The function that writes such files or folders.
     """
     try:
         yield
@@ -361,14 +362,14 @@ def reading(path, writer):
 
 
 def _n_members(file):
-    """Return how many parts the end of an archive tells of.
+    """Return the number of parts that the end of an archive states.
 
-    A wrong length in the list of parts can hide those that follow.
+    A wrong length in the list of parts could hide those that follow.
     """
     file.seek(-22, os.SEEK_END)
     signature, count = struct.unpack("<4s6xH10x", file.read(22))
     if signature != b"PK\5\6":
-        raise ValueError("it does not end as an archive")
+        raise ValueError("it does not end like an archive")
     return count
 
 
@@ -382,19 +383,19 @@ def _check_format(own):
             raise ValueError(f"{name} must be a single value")
     if own["format"] > FORMAT:
         raise ValueError(
-            f"a newer version of glmbrian has written it, in the format {own['format']}, and this one "
-            f"knows formats up to {FORMAT}; install that version"
+            f"a newer version of glmbrian has written it, in format {own['format']}, but this version "
+            f"reads formats up to {FORMAT} only; install the newer version"
         )
     if own["format"] < FORMAT:
         raise ValueError(f"format must be {FORMAT}, got {own['format']}")
 
 
 def _read_part(archive, member, name, allowed):
-    data = archive.read(member)  # to its end, where its own checksum is looked at
+    data = archive.read(member)  # to its end, so that zipfile verifies the part's own checksum
     stream = io.BytesIO(data)
     version = np.lib.format.read_magic(stream)
     if version not in _HEADER_READERS:
-        raise ValueError(f"{name} is an array of the unknown form {version}")
+        raise ValueError(f"{name} is an array in the unknown format {version}")
     shape, is_fortran, dtype = _HEADER_READERS[version](stream)
     if dtype.kind not in allowed or dtype.itemsize == 0:
         raise ValueError(f"{name} must not be an array of {dtype}")

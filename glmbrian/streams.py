@@ -1,4 +1,4 @@
-"""Whether the groups of a network draw random numbers of their own."""
+"""A warning if groups of a network draw the same random numbers."""
 
 from .brian_internals import networks_with
 from .validation import warn
@@ -7,7 +7,7 @@ from .validation import warn
 def warn_of_equal_draws(group):
     """Warn if other active groups in the network of `group` draw the same numbers.
 
-    Of several such groups the first one warns, so that each run warns once.
+    Only the first of these groups warns, so that each run warns once.
     """
     for network in networks_with(group):
         equal = [
@@ -18,7 +18,7 @@ def warn_of_equal_draws(group):
         if len(equal) > 1 and equal[0] is group:
             names = " and ".join(other.name for other in equal)
             warn(
-                f"{names} draw the same random numbers, since they have the same random_state: their "
-                "noise is one and the same. Give each a random_state of its own, or a stream such "
-                f"as {type(group).__name__}(..., stream={group.name!r})"
+                f"{names} draw the same random numbers, since they have the same random_state: they have "
+                "exactly the same noise. Give each another random_state or a stream of its own, as in "
+                f"{type(group).__name__}(..., stream={group.name!r})"
             )

@@ -21,15 +21,15 @@ from .neurons import GLMNeurons, channel_names
 from .validation import check_brian_arguments, check_size, choice, finite_array
 from .write_through import WriteThrough
 
-#: Arguments of `brian2.Synapses` that are no arguments here, and what to write instead.
+#: Arguments of `brian2.Synapses` that `GLMSynapses` does not take, with reasons and alternatives.
 _OWN = {
     "model": "the only variables of these synapses are their weights",
-    "on_pre": "a spike of the source adds w to the channels of the target; put other effects into a "
-    "brian2.Synapses(...) of their own, and effects of the target's spikes into on_post",
+    "on_pre": "a spike of the source adds w to the channels of the target; put other effects into "
+    "separate brian2.Synapses(...), and effects of the target's spikes into on_post",
     "pre": "a spike of the source adds w to the channels of the target",
     "post": "write on_post",
     "dtype": "weights are held in double precision",
-    "multisynaptic_index": "there is one synapse a pair",
+    "multisynaptic_index": "there is only one synapse per pair",
 }
 
 
@@ -54,10 +54,10 @@ class GLMSynapses(Described, Synapses):
         ``i``, ``j``, ``N_pre``, ``N_post`` and ``rand()`` such as ``"i != j"``, or the index
         arrays ``(i, j)``, connects some.
     random_state : None, int, RandomState or Generator
-        Fixes what ``rand()`` draws, on every device alike.  ``None`` takes a state from
+        Fixes what ``rand()`` draws, the same on every device.  ``None`` takes a state from
         NumPy's global generator, which `brian2.seed` sets on the runtime device.
     **kwds
-        Handed to `brian2.Synapses`: ``delay`` (added to the lag of one step that every
+        Passed to `brian2.Synapses`: ``delay`` (added to the lag of one step that every
         kernel has), ``on_post`` (statements for a spike of the target, in which the
         weights are called ``w_0``, ``w_1``, ...), ``namespace``, ``dt``, ``clock``, ``order``,
         ``name``.
@@ -67,8 +67,8 @@ class GLMSynapses(Described, Synapses):
     w : ndarray of float, shape (n_source, n_target, n_basis)
         Weights of the kernels; 0 where there is no synapse.  May be set as a whole, by
         index as in ``synapses.w[0, 1] = 2`` or ``synapses.w *= 2``, or by an expression
-        in ``i``, ``j``, ``N_pre`` and ``N_post``.  Values for pairs without a synapse are left
-        out; an index at which there is no synapse at all is an error.
+        in ``i``, ``j``, ``N_pre`` and ``N_post``.  Values for pairs without a synapse are
+        ignored; an index at which there is no synapse at all is an error.
 
     Raises
     ------
@@ -115,7 +115,7 @@ class GLMSynapses(Described, Synapses):
             return dict(
                 model=equations,
                 on_pre="\n".join(f"{channel}_post += {weight}" for channel, weight in pairs),
-                # whatever precision the user prefers
+                # double, whatever precision the user prefers
                 dtype=dict.fromkeys(weights, np.float64),
             )
 
@@ -143,7 +143,7 @@ class GLMSynapses(Described, Synapses):
         )
         for holder in self._holders():
             time_steps_may_differ(holder)
-            # Brian refuses to run synapses that nobody has connected.
+            # Brian refuses to run active synapses that have not been connected.
             holder.active = False
         self._add_pairs(pre, post)
 
@@ -158,11 +158,12 @@ class GLMSynapses(Described, Synapses):
         condition : bool, str or pair of arrays, optional
             As for `GLMSynapses`; by default all pairs.
         i, j : int or array_like of int, optional
-            In place of `condition`: indices of source and target, one each or of one length.
+            In place of `condition`: indices of source and target, of the same length; a
+            single index goes with all of the other.
         p : float
             Probability with which each of the pairs is connected.
         random_state : None, int, RandomState or Generator
-            Fixes which pairs, on every device alike.  ``None`` takes a state from
+            Fixes which pairs, the same on every device.  ``None`` takes a state from
             NumPy's global generator.
 
         Raises
@@ -185,15 +186,15 @@ class GLMSynapses(Described, Synapses):
         """
         if self._is_learned:
             raise ValueError(
-                f"{self.name} must be connected before a Trainer is made that learns their weights"
+                f"{self.name} must be connected before a Trainer is made that learns its weights"
             )
         if (i is None) != (j is None):
-            raise ValueError("i and j must be given together; for a rule write a condition in i and j")
+            raise ValueError("i and j must be given together; for a rule, write a condition in i and j")
         if i is not None:
             if condition is not None:
-                raise ValueError("connect takes either a condition, or i and j")
+                raise ValueError("connect takes either a condition or i and j, not both")
             if isinstance(i, str) or isinstance(j, str):
-                raise TypeError("i and j must be integers; for a rule write a condition in i and j")
+                raise TypeError("i and j must be integers; for a rule, write a condition in i and j")
             condition = np.atleast_1d(i), np.atleast_1d(j)
             if 1 in (condition[0].size, condition[1].size):
                 condition = np.broadcast_arrays(*condition)
@@ -215,12 +216,12 @@ class GLMSynapses(Described, Synapses):
         self._remember(np.concatenate([before, np.zeros((pre.size, len(self._weights)))]))
 
     def learned_weights(self):
-        """Return what a `Trainer` needs to change the weights; no synapses can be added afterwards.
+        """Return what a `Trainer` needs to change the weights; afterwards no synapses can be added.
 
         Returns
         -------
         variables : list of brian2.core.variables.Variable
-            One a basis function.
+            One per basis function.
         targets : ndarray of int, shape (n_synapses,)
             Index of the target of each synapse.
 
@@ -275,16 +276,16 @@ class GLMSynapses(Described, Synapses):
             return np.stack([variable.get_value() for variable in self._variables()], axis=1)
         except NotImplementedError:
             raise NotImplementedError(
-                f"the weights of {self.name} are not known on a standalone device from the first run "
-                "until device.build() has run the program; they can be set as a whole, as in "
-                "synapses.w = 1"
+                f"on a standalone device, the weights of {self.name} are unknown from the first run until "
+                "device.build() has run the program; until then you can set them as a whole, as in "
+                "synapses.w = 1, but not read them"
             ) from None
 
     def _shape(self):
         return len(self.source), len(self.target), len(self._weights)
 
     def _read(self):
-        """Return the weights as an array of its own."""
+        """Return the weights as a new array."""
         check_size(np.prod(self._shape(), dtype=float), "w: values", "read w_0, w_1, ...")
         w = np.zeros(self._shape())
         w[self._pre, self._post] = self._values()
@@ -367,7 +368,7 @@ class GLMSynapses(Described, Synapses):
 
 
 def _check_keywords(kwds):
-    """Check the arguments for `brian2.Synapses` before there is one."""
+    """Check the arguments for `brian2.Synapses` before anything is made."""
     known = inspect.signature(Synapses.__init__).parameters
     for key in kwds:
         if key in _OWN:
@@ -383,8 +384,8 @@ def _check_keywords(kwds):
             continue
         if not isinstance(one, Quantity) or not have_same_dimensions(one, second) or one.ndim:
             raise TypeError(
-                "delay must be one time with a unit, such as 2*ms (set synapses.delay for delays "
-                f"of single synapses), got {one!r}"
+                "delay must be a single time with a unit, such as 2*ms (for different delays, set "
+                f"synapses.delay afterwards), got {one!r}"
             )
         if not 0 <= float(one) < np.inf:
             raise ValueError(f"delay must be at least 0 and finite, got {one!r}")

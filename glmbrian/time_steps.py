@@ -1,7 +1,7 @@
 """The time step of recorded series, and of the neurons that are fitted to them.
 
-A model in discrete time says what happens from one step to the next, and not how long a
-step is: run with another one it is another model.  So the step goes along with the data.
+A model in discrete time says what happens from one step to the next, not how long a step is:
+with another step it is another model.  So data and models keep their step.
 """
 
 import math
@@ -11,10 +11,10 @@ from brian2 import defaultclock, ms, second
 
 from .validation import check_brian_arguments
 
-#: Brian's own time step, which stands until somebody sets another.
+#: Brian's default time step, until the user sets another.
 _BRIANS_OWN = 0.1 * ms
 
-#: Relative difference up to which two steps are one.
+#: Relative difference up to which two steps count as the same.
 _ROUNDING = 1e-6
 
 
@@ -36,10 +36,10 @@ def in_steps(series, dt, has_mask=False):
     series : dict of str to array_like, Recording, Tsd or TsdFrame
         By the names that error messages use.
     dt : Quantity or None
-        The step that recordings are binned in, and that all must have.  By default the
-        one that the data themselves know.
+        The step to bin recordings in, which all other data must have.  By default the one
+        that the data know.
     has_mask : bool
-        Whether a mask of steps is given, and so may take care of gaps in the data.
+        Whether the user has given a mask of steps, which can leave out gaps in the data.
 
     Returns
     -------
@@ -50,8 +50,8 @@ def in_steps(series, dt, has_mask=False):
     Raises
     ------
     TypeError, ValueError
-        If `dt` is no time, data do not have this step or not the same one, a recording
-        does not say what to bin it in, or recordings are not of the same time.
+        If `dt` is not a time; if the data do not all have the same step, or not `dt`; if
+        there is no step to bin a recording in; or if recordings do not cover the same time.
     """
     dt = time_step(dt)
     recordings = {name: value for name, value in series.items() if _is_recording(value)}
@@ -67,13 +67,13 @@ def in_steps(series, dt, has_mask=False):
         if not is_same_step(step, first):
             raise ValueError(
                 f"{name} is in steps of {step}, and {first_name} "
-                f"{'is' if first_name == 'dt' else 'in steps of'} {first}; bin all in the same steps"
+                f"{'is' if first_name == 'dt' else 'in steps of'} {first}; bin all data in the same steps"
                 + ("" if dt is not None else ", or give dt to bin recordings in")
             )
     dt = next(iter(known.values()), None)
     if recordings and dt is None:
         raise ValueError(
-            f"dt must be given: {next(iter(recordings))} is a Recording, which is to be binned"
+            f"dt must be given: {next(iter(recordings))} is a Recording, which needs a step for binning"
         )
     _check_same_time(recordings)
     return {
@@ -89,12 +89,12 @@ def neuron_clock(dt, given):
     dt : Quantity or None
         The step of the model; None if it is unknown.
     given : dict
-        What the user has said: ``dt`` or ``clock``, perhaps.
+        The user's keywords, perhaps with ``dt`` or ``clock``.
 
     Raises
     ------
     TypeError, ValueError
-        If the neurons would have another step, or if nobody has said which.
+        If the neurons would have another step, or if the step is unknown.
     """
     check_brian_arguments(given.get("dt"), given.get("clock"))
     if given.get("dt") is not None:
@@ -106,8 +106,8 @@ def neuron_clock(dt, given):
             raise ValueError(
                 "dt must be given: this population does not know the time step that it was fitted "
                 "at, and Brian's default clock still has its own 0.1 ms. Write "
-                "population.neurons(dt=1*ms) if its steps are 1 ms; or fit_population(..., dt=1*ms), "
-                "population.dt = 1*ms or defaultclock.dt = 1*ms before"
+                "population.neurons(dt=1*ms) if its steps are 1 ms; or, before this, "
+                "fit_population(..., dt=1*ms), population.dt = 1*ms or defaultclock.dt = 1*ms"
             )
         return {}
     else:
@@ -115,7 +115,7 @@ def neuron_clock(dt, given):
     if dt is not None and not is_same_step(step, dt):
         raise ValueError(
             f"dt must be {dt}, the time step that this population was fitted at, got {step}; leave "
-            "dt out, fit it to data in other steps, or set population.dt if its own is not right"
+            "dt out, fit to data in other steps, or correct population.dt"
         )
     return {}
 
@@ -124,9 +124,9 @@ def require_step(group, dt, name):
     """Raise unless a Brian group has the time step `dt`, or `dt` is unknown."""
     if dt is not None and not is_same_step(group.clock.dt, dt):
         raise ValueError(
-            f"{name} must have the time step {dt} that the population was fitted at, and "
-            f"{group.name} is at {group.clock.dt}: create it with dt={dt}, or set "
-            f"defaultclock.dt = {dt} and leave it there"
+            f"{name} must have the time step {dt} that the population was fitted at, but "
+            f"{group.name} has {group.clock.dt}: create it with dt={dt}, or set "
+            f"defaultclock.dt = {dt} and do not change it afterwards"
         )
 
 
@@ -135,7 +135,7 @@ def _is_recording(value):
 
 
 def _step_between_rows(value, name, has_mask):
-    """Return the time step of a series that knows the time of each row, as pynapple's do."""
+    """Return the time step of a series that knows the time of each row, as those of pynapple do."""
     times = getattr(value, "t", None)
     is_series = hasattr(value, "time_support") and hasattr(value, "values")
     if not is_series or np.ndim(times) != 1:
@@ -144,11 +144,11 @@ def _step_between_rows(value, name, has_mask):
     if intervals.size == 0:
         return None
     step = float(np.median(intervals))
-    # Binned times are sums of steps, with all their rounding.
+    # Times of bins are sums of steps, with accumulated rounding.
     if not has_mask and np.abs(intervals - step).max() > 1e-3 * step:
         raise ValueError(
-            f"{name} must be in equal steps, but of its {intervals.size} steps some are of "
-            f"{intervals.min() * second} and some of {intervals.max() * second}: fit one epoch, or "
+            f"{name} must be in equal steps, but its {intervals.size} steps are from "
+            f"{intervals.min() * second} to {intervals.max() * second} long: fit one epoch, or "
             "give a mask that leaves out, after each gap, as many steps as the longest window"
         )
     return float(f"{step:.9g}") * second
@@ -160,6 +160,6 @@ def _check_same_time(recordings):
         first_name, first = next(iter(spans.items()))
         if any(abs(float(a) - float(b)) > 1e-9 for a, b in zip(span, first)):
             raise ValueError(
-                f"{name} must be of the same time as {first_name}, {first[0]} to {first[1]}, got "
-                f"{span[0]} to {span[1]}: take the part of both with recording.part(t_start, t_stop)"
+                f"{name} must cover the same time as {first_name}, {first[0]} to {first[1]}, got "
+                f"{span[0]} to {span[1]}: take the common part with recording.part(t_start, t_stop)"
             )

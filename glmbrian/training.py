@@ -196,7 +196,7 @@ class Trainer(Described, Group):
         )
         self._progress = _Progress.at_start(self)
         self._steps_planned = 0
-        self._leads = {}  # steps that encoders are ahead
+        self._leads = {}  # how many steps each encoder is ahead
         self._is_first = neurons not in _with_trainer
         _with_trainer.add(neurons)
         if isinstance(get_device(), RuntimeDevice):
@@ -225,14 +225,14 @@ class Trainer(Described, Group):
 
     @property
     def steps_done(self):
-        """Steps of training that were made, or that a standalone program is to make so far."""
+        """Steps of training made so far, or planned so far for a standalone program."""
         if isinstance(get_device(), RuntimeDevice):
             return self._progress.presentation * self.n_steps + self._progress.step + 1
         return min(self._steps_planned, self.n_presentations * self.n_steps)
 
     @property
     def is_over(self):
-        """Whether all presentations are over, or will be when a standalone program has run so far."""
+        """Whether all presentations are done, or planned for a standalone program."""
         return self.steps_done == self.n_presentations * self.n_steps
 
     def _title(self):
@@ -250,7 +250,7 @@ class Trainer(Described, Group):
             "n_presentations": f"{self.n_presentations} ({self.steps_done // self.n_steps} {done})",
         }
 
-    # ------------------------------------------------- what must go along with it
+    # ------------------------------------------------- checks of other objects in the network
 
     def before_run(self, run_namespace):
         super().before_run(run_namespace)
@@ -262,7 +262,7 @@ class Trainer(Described, Group):
                 if other.active and not other.is_over:
                     raise ValueError(
                         f"{self.neurons.name} has two trainers at once, {self.name} and {other.name}: "
-                        f"take one out of the network until the other has trained for its duration"
+                        "remove one from the network until the other is done"
                     )
         for encoder in self._encoders:
             self._check_encoder(encoder)
@@ -280,10 +280,10 @@ class Trainer(Described, Group):
             self._steps_planned += planned_steps(self.clock)
 
     def _check_images(self, encoder):
-        """Raise if the images of an encoder are not those of the presentations."""
+        """Raise unless an encoder has the right images for the presentations."""
         advice = (
-            f"create RateEncoder(images, n_steps={self.n_steps}) with an image a presentation, "
-            "repeated where it is presented again"
+            f"create RateEncoder(images, n_steps={self.n_steps}) with one image per presentation; "
+            "repeat those that are presented again"
         )
         if self.n_steps % encoder.n_steps:
             raise ValueError(
@@ -293,15 +293,15 @@ class Trainer(Described, Group):
         needed = self.n_presentations * self.n_steps // encoder.n_steps
         if encoder.n_images < needed:
             raise ValueError(
-                f"{self.n_presentations} presentations are of {needed} images, but {encoder.name} has "
+                f"{self.n_presentations} presentations need {needed} images, but {encoder.name} has "
                 f"{encoder.n_images}: {advice}"
             )
 
     def _check_encoder(self, encoder):
-        """Raise if a presentation would not show its own image in the coming run."""
+        """Raise if presentations would not get their own images in the coming run."""
         advice = (
-            f"let both begin in the same run and take part in the same ones until {self.name} is "
-            "done, in steps of one dt; let other parts settle before you add them to the network"
+            f"use the same dt for both, let both begin in the same run, and keep both in all runs until "
+            f"{self.name} is done; let other parts settle before you add the two to the network"
         )
         if not encoder.active:
             raise ValueError(f"{encoder.name} is not active, but {self.name} is: {advice}")
@@ -311,7 +311,7 @@ class Trainer(Described, Group):
             )
         lead = encoder.steps_done - self.steps_done
         if self.steps_done == 0 and not self._is_first and lead % encoder.n_steps == 0:
-            # Images go on where another trainer's ended, and maybe those of a test.
+            # Images continue where those of another trainer, or of a test after it, ended.
             self._leads[encoder.name] = lead
         if lead != self._leads.get(encoder.name, 0):
             raise ValueError(
@@ -573,7 +573,7 @@ class _Recorder(NetworkOperation):
 
 
 def _source(synapses):
-    """Return the group, as a whole, whose spikes the synapses take."""
+    """Return the whole group (of a subgroup, if need be) from which the synapses get spikes."""
     return getattr(synapses.source, "source", synapses.source)
 
 
@@ -582,7 +582,7 @@ def _has_images(group):
 
 
 def _encoders_before(neurons, objects):
-    """Return the encoders of several images from which spikes reach `neurons` through others."""
+    """Return the encoders of several images whose spikes reach `neurons`, perhaps through others."""
     reached, found = {neurons.name}, {}
     synapses = [part for part in objects if isinstance(part, Synapses)]
     for _ in synapses:

@@ -15,7 +15,7 @@ import numpy as np
 from brian2 import Clock, Quantity, defaultclock, have_same_dimensions, second
 
 
-#: To Python and NumPy these are integers.
+#: Types that Python or NumPy treat as integers, but that are mistakes here.
 _NO_NUMBERS = (bool, np.bool_, np.timedelta64)
 
 
@@ -57,23 +57,23 @@ def _as_float(value):
         return math.inf
 
 
-#: Of an array that the package makes by itself: 2 GiB in double precision.
+#: The most values of an array that the package makes: 2 GiB in double precision.
 MOST_VALUES = 2**28
 
 
 def check_size(n_values, name, advice):
-    """Raise a ValueError if an array would take more memory than can be meant."""
+    """Raise a ValueError if an array would be so large that this must be a mistake."""
     if n_values > MOST_VALUES:
         raise ValueError(
-            f"{name}: there would be {n_values}, and at most {MOST_VALUES} are allowed, which "
-            f"take 2 GiB; {advice}"
+            f"{name}: there would be {n_values}, but at most {MOST_VALUES} (2 GiB) are allowed; "
+            f"{advice}"
         )
 
 
 def flag(value, name, allowed="True or False"):
     """Return `value` as a ``bool`` if it is True or False, or 1 or 0.
 
-    Other numbers and text are a ValueError, anything else is a TypeError.
+    Other numbers and text raise a ValueError, anything else a TypeError.
     """
     if isinstance(value, (numbers.Integral, np.bool_)) and value in (0, 1):
         return bool(value)
@@ -110,9 +110,9 @@ def finite_array(value, name, shape=None, dtype=float):
 
 
 def plain_array(value, name, kind="numbers", error=TypeError):
-    """Return `value` as an array, unless this would lose a unit or bring masked entries back.
+    """Return `value` as an array, unless this would lose a unit or a mask.
 
-    `error` is raised, with the `kind` of array that is wanted, if it is no array at all.
+    If it cannot be an array, `error` is raised, with the `kind` of array that is wanted.
     """
     check_plain(value, name)
     try:
@@ -125,35 +125,35 @@ def plain_array(value, name, kind="numbers", error=TypeError):
 
 
 def check_plain(value, name):
-    """Raise if `value` has a unit or masked entries, which an array made of it would not have.
+    """Raise if `value` has a unit or masked entries, which an array made from it would lose.
 
-    It may be anything: an array, a number, or lists of them.
+    `value` may be anything: an array, a number, or lists of these.
     """
     if isinstance(value, np.ma.MaskedArray) and np.any(np.ma.getmaskarray(value)):
         raise ValueError(
-            f"{name} must not have masked entries, which would count as numbers: leave their rows "
-            f"out, or fill them in with {name}.filled(...)"
+            f"{name} must not have masked entries, which would count as numbers: leave out their "
+            f"rows, or fill them with {name}.filled(...)"
         )
-    # Brian's units, those of the packages quantities and pint, and those of astropy
+    # Units of Brian, of the packages quantities and pint, and of astropy
     if getattr(value, "is_dimensionless", True) is not True or any(
         hasattr(type(value), unit) for unit in ("dimensionality", "unit")
     ):
-        got = " ".join(repr(value).split())  # of arrays, several lines
+        got = " ".join(repr(value).split())  # arrays have several lines
         raise TypeError(
             f"{name} must be plain numbers, without a unit (divide by the unit), got "
             f"{got[:60]}{'...' if len(got) > 60 else ''}"
         )
     if isinstance(value, np.ndarray) and value.dtype == object:
         value = value.ravel().tolist()
-    # Of a mapping NumPy takes the keys, and of event times of pynapple it makes nothing.
+    # NumPy would make object arrays of mappings and of pynapple's event times.
     if isinstance(value, Mapping) or (
         hasattr(value, "time_support") and not hasattr(value, "values")
     ):
         raise TypeError(
-            f"{name} must be an array, got a {type(value).__name__} (spike times of pynapple are "
-            "binned by glmbrian.interop.from_pynapple(spikes).trains(dt))"
+            f"{name} must be an array, got a {type(value).__name__} (to bin spike times of pynapple, "
+            "write glmbrian.interop.from_pynapple(spikes).trains(dt))"
         )
-    # Lists may be long, and hold mostly numbers, which need no look.
+    # Lists may be long, and mostly hold numbers, which need no check.
     if isinstance(value, (list, tuple)):
         if not all(issubclass(of, (numbers.Number, np.generic, str)) for of in set(map(type, value))):
             for part in value:
@@ -161,7 +161,7 @@ def check_plain(value, name):
 
 
 def warn(message, category=UserWarning):
-    """Warn at the line, outside the package and Brian, from which it was called."""
+    """Warn at the line of the user's code, outside the package and Brian, that led here."""
     frame, level = sys._getframe(1), 2
     packages = (__name__.partition(".")[0], "brian2")
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in packages:
@@ -215,17 +215,17 @@ def seconds(value, name, shape=()):
 def check_brian_arguments(dt=None, clock=None, order=0, name="object*"):
     """Raise unless Brian takes these arguments for a new object.
 
-    Brian itself raises while the object is being made, in words of its own, and warns
-    of each half-made object that it was never part of a network.
+    Brian would raise less clear errors while the object is being made, and warn that the
+    half-made object was never part of a network.
 
     Parameters
     ----------
     dt : Quantity or None
-        Time step; not together with `clock`.
+        Time step; only if `clock` is None.
     clock : Clock or None
     order : int
     name : str
-        May end in ``*``, which stands for a number where the name is taken.
+        May end in ``*``, which Brian replaces by a number if the name is taken.
 
     Raises
     ------
@@ -237,7 +237,7 @@ def check_brian_arguments(dt=None, clock=None, order=0, name="object*"):
             raise TypeError(f"dt must be one time with a unit, such as 1*ms, got {dt!r}")
         if not 0 < float(dt) < math.inf:
             raise ValueError(f"dt must be above 0 and finite, got {dt!r}")
-    # Brian's default clock is a stand-in for that of the device.
+    # Brian's default clock is a proxy for that of the device.
     if clock is not None and clock is not defaultclock and not isinstance(clock, Clock):
         raise TypeError(f"clock must be a brian2.Clock such as Clock(dt=1*ms), got {clock!r}")
     if dt is not None and clock is not None:
@@ -248,7 +248,7 @@ def check_brian_arguments(dt=None, clock=None, order=0, name="object*"):
         raise TypeError(f"name must be a string such as 'output', got {name!r}")
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*\*?", name):
         raise ValueError(
-            "name must be of letters, digits and underscores, not begin with a digit, and may "
+            "name must consist of letters, digits and underscores, not begin with a digit, and may "
             f"end in '*', got {name!r}"
         )
 

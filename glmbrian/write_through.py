@@ -1,4 +1,4 @@
-"""Parameters as arrays that can be assigned to by index."""
+"""Parameters as arrays whose items can be assigned."""
 
 import weakref
 
@@ -10,24 +10,23 @@ from .validation import finite_array
 class WriteThrough(np.ndarray):
     """The values of a parameter; assigning to items of it sets the parameter.
 
-    It is an array like any other, of the values at the time when it was read, so that it
-    may be kept and compared with later ones.  ``synapses.w[0, 1] = 2`` sets `w`; so does
-    ``synapses.w *= 2``.  What is computed from it is an array of its own.  Its memory is
-    read only, so that no change to a part of it, such as ``synapses.w[0][1] = 2``, is
-    lost without a word.
+    It is an array of the values at the time when it was read, so you can keep it and compare
+    it with later ones.  ``synapses.w[0, 1] = 2`` sets `w`; so does ``synapses.w *= 2``.
+    Whatever is computed from it is a plain array.  Its memory is read-only, so that a change
+    to a part of it, such as ``synapses.w[0][1] = 2``, is an error and not silently lost.
 
     Parameters
     ----------
     values : ndarray of float
-        Taken over.
+        Used without a copy, and made read-only.
     name : str
         Of the parameter, for messages.
     set_items : method
         ``set_items(item, value)`` sets the parameter and returns all of its values.  The
-        array does not keep its object alive, which Brian would go on simulating.
+        array does not keep the method's object alive, which Brian would continue to simulate.
     """
 
-    # What NumPy's functions return is no parameter.
+    # The results of NumPy's functions are not parameters.
     __array_priority__ = -1.0
     _set_items = None
 
@@ -45,7 +44,7 @@ class WriteThrough(np.ndarray):
     def __setitem__(self, item, value):
         if self._set_items is not None:
             set_items = self._set_items()
-            if set_items is None:  # its object is no more
+            if set_items is None:  # its object is gone
                 self.base[item] = value
             else:
                 self.base[...] = set_items(item, finite_array(value, self._name))
@@ -53,7 +52,7 @@ class WriteThrough(np.ndarray):
             super().__setitem__(item, value)
         else:
             raise ValueError(
-                "this is a part of a parameter, which is set by one index: write "
+                "this is a part of a parameter, which must be set with a single index: write "
                 "synapses.w[i, j, k] = value in place of synapses.w[i][j, k] = value, or "
                 "change a copy()"
             )
@@ -65,14 +64,14 @@ class WriteThrough(np.ndarray):
         result = getattr(ufunc, method)(*inputs, **keywords)
         (array,) = out
         if array._set_items is None:
-            # synapses.w[0] += 1, where Python assigns what it gets here to the item
+            # synapses.w[0] += 1: Python assigns the result to the item
             return result
         array[...] = result
         return array
 
     def __hash__(self):
         raise TypeError(
-            "the array of a parameter cannot be a key; for run_args write "
+            "the array of a parameter cannot be a key of a dict; for run_args write "
             "device.run(run_args=synapses.run_args(w)), or neurons.run_args(...)"
         )
 

@@ -110,7 +110,7 @@ def test_a_device_that_another_thread_chooses_meanwhile_stays():
     assert isinstance(get_device(), RuntimeDevice)
 
 
-def test_an_error_in_a_run_is_its_end():
+def test_an_error_ends_a_run():
     def fail():
         raise ValueError
 
@@ -121,7 +121,7 @@ def test_an_error_in_a_run_is_its_end():
 
 
 def test_a_forked_process_need_not_wait_for_other_threads():
-    """One that simulates while another forks does not exist in the new process."""
+    """A thread that was simulating does not exist in the forked process."""
     users = get_device()
     inside, over = threading.Event(), threading.Event()
 
@@ -168,7 +168,7 @@ def test_preferences_for_cpp_code_are_found_and_set():
     brian_internals.set_cpp_preferences({**chosen, "codegen.cpp.extra_link_args": ["-lm"]})
     assert prefs.codegen.cpp.extra_compile_args_gcc == ["-O1"]
     assert prefs.codegen.cpp.extra_link_args == ["-lm"]
-    # What is not about C++ is as Brian sets it.
+    # Preferences that are not about C++ have Brian's defaults.
     assert prefs.core.default_float_dtype == np.float64
 
 

@@ -39,7 +39,7 @@ def temporary(tmp_path, monkeypatch):
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    monkeypatch.setenv("TMPDIR", str(folder))  # of other processes
+    monkeypatch.setenv("TMPDIR", str(folder))  # for other processes
     cache._temporary_programs.cache_clear()
     yield folder
     cache._temporary_programs.cache_clear()
@@ -71,7 +71,7 @@ def build():
 
 
 def find(key, build):
-    """Return where a program is, which is used no longer."""
+    """Return where a program is, without holding it."""
     with cache.find_or_build(key, build) as program:
         assert (program / "main").read_text() == "program"
         return program
@@ -109,7 +109,7 @@ def test_a_program_larger_than_the_limit_is_kept_while_it_is_the_newest(programs
 
 
 def of_another(folder):
-    """Somebody's folder, old, that might be taken for a program or for the rest of a build."""
+    """An old folder of the user's that might be mistaken for a program or an unfinished build."""
     folder.mkdir(parents=True)
     (folder / "files.json").write_text("{}")
     (folder / "source.c").write_text("years of work")
@@ -144,7 +144,7 @@ def test_folders_of_others_stay(name, make, programs, build, monkeypatch):
     programs.mkdir(parents=True)
     make(programs / name)
     find(A, build)
-    find(B, build)  # for which the limit removes the other
+    find(B, build)  # the limit then removes the other one
     assert names(programs) == sorted([B, name])
     assert cache.kept_programs()[0] == 1
     assert cache.clear()[0] == 1
@@ -227,7 +227,7 @@ def give_away(path):
     [(lambda path: path.chmod(0o777), "other users could"), (give_away, "belongs to another user")],
     ids=["writable", "of another"],
 )
-def test_what_others_could_have_written_is_not_run(part, expose, message, programs, build):
+def test_programs_that_others_could_have_written_are_not_run(part, expose, message, programs, build):
     expose(find(A, build) / part)
     with pytest.warns(UserWarning, match=message):
         assert programs not in find(A, build).parents
@@ -317,7 +317,7 @@ def test_what_killed_processes_have_left_is_removed(programs, build, temporary):
         process.stdout.readline()
         left = [*programs.iterdir(), *temporary.iterdir()]
         assert len(left) == 2
-        find(B, build)  # does not disturb what goes on
+        find(B, build)  # does not disturb the build that is going on
         with scratch.scratch_folder("glmbrian-run", temporary):
             pass
         assert all(path.exists() for path in left)
@@ -385,7 +385,7 @@ def test_temporary_programs_go_with_the_process(tmp_path, temporary):
         with cache.find_or_build("a", lambda folder: None) as program:
             print(program)
         if os.fork() == 0:
-            raise SystemExit  # a copy of the process does not take them away
+            raise SystemExit  # a forked copy does not remove them
         os.wait()
         print(program.exists())
     """
@@ -411,7 +411,7 @@ def full_for_make(folder):
 
 
 @pytest.mark.parametrize("full", [full, full_for_make])
-def test_a_full_disk_is_told_and_another_one_tried(full, programs, build, temporary):
+def test_a_full_disk_is_named_and_another_one_tried(full, programs, build, temporary):
     def build_elsewhere(folder):
         (full if programs in folder.parents else build)(folder)
 
@@ -550,7 +550,7 @@ def test_the_compiler_is_found_as_a_shell_finds_it(chosen, tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize("chosen", ["'g++", "no-such-compiler -O3", "LAUNCHED=1"])
-def test_a_compiler_that_is_not_there_is_named(chosen, programs, monkeypatch):
+def test_a_missing_compiler_is_named(chosen, programs, monkeypatch):
     monkeypatch.setenv("CXX", chosen)
     assert cpp_standalone.find_compiler() is None
     with pytest.raises(cpp_standalone.CompilerNotFound, match=f"{chosen}.*CXX"):

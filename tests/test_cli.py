@@ -350,7 +350,7 @@ def test_help_has_the_defaults_of_the_classifier(capsys, monkeypatch):
     ],
     ids=" ".join,
 )
-def test_files_that_are_none_are_one_line(command, content, capsys, tmp_path):
+def test_errors_of_bad_files_are_one_line(command, content, capsys, tmp_path):
     (tmp_path / "file").write_bytes(content)
     (tmp_path / "folder").mkdir()
     for name in ("train-images", "t10k-images", "train-labels", "t10k-labels", "settings.json"):

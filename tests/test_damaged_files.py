@@ -1,4 +1,4 @@
-"""Files of models and populations: whatever they hold, an answer of before or one clear error.
+"""Damaged files of models and populations give the same answers as before, or one clear error.
 
 GLMBRIAN_EXHAUSTIVE=1 tries every byte and every value, about 10,000 files.
 """
@@ -24,13 +24,13 @@ Y = np.tile(["blue", "green", "red"], 4)
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    """A small classifier that has all that a file can hold, and its file."""
+    """A small classifier with everything that a file can hold, and its file."""
     classifier = glm.GLMClassifier(
         "rate", n_steps=2, n_epochs=2, device="runtime", random_state=1, verbose=False,
         basis=glm.CustomBasis([[1.0, 0.0], [0.5, 1.0]]), scale_inputs=True,
     )  # fmt: skip
     classifier.fit(X, Y)
-    classifier.feature_names_in_ = np.array(list("abcde"), dtype=object)  # as of a data frame
+    classifier.feature_names_in_ = np.array(list("abcde"), dtype=object)  # as from a data frame
     path = tmp_path_factory.mktemp("model") / "model.npz"
     classifier.save(path)
     return classifier, path
@@ -42,7 +42,7 @@ def content_of(path):
 
 
 def everything(classifier):
-    """Return, as bytes, all that predictions and further training depend on."""
+    """Return, as bytes, everything that predictions and further training depend on."""
     parameters = classifier.get_params()
     parameters["basis"] = parameters["basis"] and parameters["basis"].matrix.tolist()
     state = {
@@ -57,7 +57,7 @@ def everything(classifier):
 
 
 def loaded_or_refused(path, load=glm.GLMClassifier.load):
-    """Return what is loaded, or None after an error that is as it should be."""
+    """Return what is loaded, or None after an error of the right kind."""
     started = time.process_time()
     try:
         return load(path)
@@ -84,7 +84,7 @@ def test_every_changed_byte_is_noticed(model, tmp_path):
 
 
 def test_a_changed_shape_in_a_header(model, tmp_path):
-    """The archive's own checksums are not reached if less is read than there is."""
+    """zipfile verifies its own checksums only if a part is read to its end."""
     data = bytearray(model[1].read_bytes())
     data[data.index(b"(2, 2)") + 1] = ord("1")
     (tmp_path / "changed.npz").write_bytes(data)
@@ -122,10 +122,10 @@ BAD_VALUES = [
 
 
 def variants_of_fields(path):
-    """Yield what has been replaced, and the content of the file."""
+    """Yield what was replaced, and the content of the file."""
     content = content_of(path)
     config = json.loads(str(content["config"]))
-    del config["format"]  # as before there were checksums
+    del config["format"]  # as in files without checksums
     content["config"] = np.array(json.dumps(config))
     for name in content:
         yield name, {other: content[other] for other in content if other != name}
@@ -155,7 +155,7 @@ def variants_of_fields(path):
 
 @pytest.mark.parametrize("has_checksum", [True, False])
 def test_every_field_is_checked(model, tmp_path, has_checksum):
-    """Also where who changed the file knew how to write the checksum, or left it out."""
+    """Even if the checksum is right, or is missing."""
     path = tmp_path / "changed.npz"
     n_loaded, variants = 0, list(variants_of_fields(model[1]))
     for what, content in variants if WHOLE else variants[has_checksum :: 7]:
@@ -185,13 +185,13 @@ def refused(content, path, match, write=save_npz):
         glm.GLMClassifier.load(path)
 
 
-def test_what_is_wrong_is_said(model, tmp_path):
+def test_errors_say_what_is_wrong(model, tmp_path):
     content, path = content_of(model[1]), tmp_path / "model.npz"
-    refused({**content, "classes": content["classes"][::-1]}, path, "classes must be distinct and in order")
+    refused({**content, "classes": content["classes"][::-1]}, path, "classes must be distinct and sorted")
     refused({**content, "basis": 0 * content["basis"]}, path, "zero|feedback_basis")
     refused({**content, "bias": content["bias"] + 1e308}, path, "bias must hold values up to 1e\\+100")
-    refused({**content, "history": np.zeros(1000)}, path, "history must have an entry an epoch")
-    refused({**content, "more": np.zeros(2)}, path, "it holds 'more'")
+    refused({**content, "history": np.zeros(1000)}, path, "history must have one entry per epoch")
+    refused({**content, "more": np.zeros(2)}, path, "it holds an unknown part 'more'")
     names = np.array(list("abcda"))
     refused({**content, "feature_names": names}, path, "feature_names must be 5 distinct names")
     refused({**content, "input_range": content["input_range"][::-1]}, path, "input_range must hold the lowest")
@@ -208,16 +208,16 @@ def test_what_is_wrong_is_said(model, tmp_path):
         refused({**content, "config": np.array(json.dumps({**config, **change}))}, path, match)
 
 
-def test_archives_of_another_make(model, tmp_path):
+def test_archives_of_other_programs(model, tmp_path):
     path = tmp_path / "model.npz"
     content = content_of(model[1])
     with np.load(model[1]) as file:
         whole = dict(file)
     lost = {name: array for name, array in whole.items() if name != "checksum"}
     refused(lost, path, "it lacks 'checksum'", lambda path, arrays: np.savez(path, **arrays))
-    refused(content, path, "it has lost its checksum", lambda path, arrays: np.savez(path, **arrays))
+    refused(content, path, "its checksum is missing", lambda path, arrays: np.savez(path, **arrays))
     changed = {**whole, "bias": whole["bias"] + 1e-16 + whole["bias"] * 1e-15}
-    refused(changed, path, "its checksum does not fit", lambda path, arrays: np.savez(path, **arrays))
+    refused(changed, path, "its checksum does not match", lambda path, arrays: np.savez(path, **arrays))
     newer = {**whole, "format": np.array(3)}
     refused(newer, path, "a newer version of glmbrian", lambda path, arrays: np.savez(path, **arrays))
     refused(content, path, "compressed", lambda path, arrays: np.savez_compressed(path, **arrays))
@@ -231,7 +231,7 @@ def test_archives_of_another_make(model, tmp_path):
 
 
 def npy(shape, dtype="<f8"):
-    """Return the beginning of an array of that shape, without its values."""
+    """Return the header of an array of that shape, without its values."""
     stream = io.BytesIO()
     header = {"descr": dtype, "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(stream, header)
@@ -263,7 +263,7 @@ def test_no_more_is_unpacked_than_the_file_holds(model, tmp_path):
         glm.GLMClassifier.load(path)
 
 
-def test_what_has_no_end_is_not_read(tmp_path):
+def test_endless_files_are_not_read(tmp_path):
     os.mkfifo(tmp_path / "pipe.npz")
     for path in ("/dev/zero", tmp_path / "pipe.npz"):
         for load in (glm.GLMClassifier.load, glm.GLMPopulation.load):

@@ -129,7 +129,7 @@ def assert_spikes(monitor, trains):
     ],
 )
 def test_another_dt_between_runs_neither_repeats_nor_skips(n_steps, target):
-    """Steps are as in one run, and only last longer."""
+    """Steps continue as in one run; they only last longer."""
     images = np.full((1 if n_steps is None else 5, 30), 255, dtype=np.uint8)
     images[1::2, ::2] = 0
     expected = run(glm.RateEncoder(images, n_steps=n_steps, random_state=3), 30)
@@ -201,7 +201,7 @@ def test_streams_of_one_seed():
             glm.RateEncoder(np.ones(3), stream=stream)
 
 
-def test_groups_that_draw_the_same_numbers_are_warned_of_once_a_run():
+def test_groups_that_draw_the_same_numbers_warn_once_per_run():
     layers = [glm.GLMNeurons(2, glm.IndicatorBasis(2), random_state=1) for _ in range(2)]
     network = Network(*layers, glm.RateEncoder(np.ones(2), random_state=1))
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""Exported projects: they train as `fit` does, take no setting that is wrong, and show any change."""
+"""Exported projects: they train as `fit` does, refuse wrong settings, and detect any change."""
 
 import os
 import shutil
@@ -40,7 +40,7 @@ def project(tmp_path_factory):
 
 @pytest.fixture
 def copy(project, tmp_path):
-    """Another of the same, for changes; the program itself is not copied."""
+    """A copy of the project that tests may change; the program itself is not copied."""
     (tmp_path / "results").mkdir()
     shutil.copytree(project / "job", tmp_path / "job")
     shutil.copy(project / "classifier.npz", tmp_path)
@@ -75,7 +75,7 @@ def test_it_trains_as_fit_does(project):
     assert_same(exported, classifier)
     assert exported.get_params() == classifier.get_params()
     for one in (exported, classifier):
-        with quick_compilation():  # it goes on where the program has ended
+        with quick_compilation():  # training continues from where the program ended
             one.partial_fit(FEW.X_train, FEW.y_train)
     assert_same(exported, classifier)
     with quick_compilation():
@@ -93,7 +93,7 @@ def test_changed_settings_are_read_back(copy):
     assert_same(exported, classifier)
     assert exported.get_params() == classifier.get_params()
     assert exported.n_presentations_ == 5 * 40
-    # What is changed later has not been done.
+    # Settings that are changed after the run are not adopted.
     change_setting(copy, "n_epochs", 50)
     assert glm.GLMClassifier.load(copy).n_presentations_ == 5 * 40
     change_setting(copy, "n_epochs", 1)
@@ -134,10 +134,10 @@ def test_settings_that_are_wrong(copy, name, values, allowed):
     "change, said",
     [
         (lambda text: text.replace("n_epochs 2\n", ""), "lacks the setting n_epochs"),
-        (lambda text: text + "n_epochs 3\n", "n_epochs is there twice"),
-        (lambda text: text + "epochs 3\n", "epochs is no setting"),
-        (lambda text: text.replace("n_epochs 2", "n_epochs 2 3"), "a line must be a name and a value"),
-        (lambda text: text.replace("n_epochs 2", "n_epochs"), "a line must be a name and a value"),
+        (lambda text: text + "n_epochs 3\n", "n_epochs is given twice"),
+        (lambda text: text + "epochs 3\n", "epochs is not a setting"),
+        (lambda text: text.replace("n_epochs 2", "n_epochs 2 3"), "each line must be a name and a value"),
+        (lambda text: text.replace("n_epochs 2", "n_epochs"), "each line must be a name and a value"),
         (lambda text: text.replace("rate", "first-to-spike"), "decoding must be rate, for which"),
         (lambda text: "", "lacks the setting mode"),
         (lambda text: text.replace("n_items 40", "n_items 39"), "has the wrong size"),
@@ -203,7 +203,7 @@ def test_every_changed_byte_of_the_results_is_noticed(copy, name):
 
 
 def test_parameters_that_are_not_finite(copy):
-    """As after a training that diverged."""
+    """They come from a training that diverged."""
     trained, told = copy / "job" / "trained.bin", copy / "job" / "run.txt"
     data = np.fromfile(trained)
     data[5] = np.nan
@@ -217,7 +217,7 @@ def test_parameters_that_are_not_finite(copy):
         glm.GLMClassifier.load(copy)
 
 
-def test_a_test_in_place_of_a_training(copy):
+def test_a_test_run_instead_of_a_training(copy):
     change_setting(copy, "mode", "test")
     assert run(copy).returncode == 0
     with pytest.raises((ValueError, OSError), match="has not run yet|was not told to train"):

@@ -64,7 +64,7 @@ def test_models(name, tmp_path):
     X, y = seen_by(name)
     classifier = glm.GLMClassifier.load(FOLDER / f"{name}.npz")
     assert_gives(classifier, X, y, EXPECTED[name])
-    # Written again they are in today's form.
+    # Saving a model again writes today's format.
     classifier.save(tmp_path / "again.npz")
     assert_gives(glm.GLMClassifier.load(tmp_path / "again.npz"), X, y, EXPECTED[name])
 
@@ -99,7 +99,7 @@ def test_results_are_used_again(tmp_path, monkeypatch):
     monkeypatch.setattr("glmbrian.reproduce.pipeline.__version__", "0.2.0")
     output = tmp_path / "results"
     shutil.copytree(FOLDER / "results", output)
-    # What else numbers depend on: had it been these versions, that of the package is no matter.
+    # With the same versions of other packages, that of glmbrian itself does not matter.
     about = json.loads((output / "settings.json").read_text())
     about["versions"].update({name: version(name) for name in ("brian2", "numpy", "scipy", "scikit-learn")})
     about["versions"].update(python=platform.python_version(), glmbrian="0.1.0")

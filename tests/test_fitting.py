@@ -313,13 +313,13 @@ def test_data_in_different_steps_are_refused():
     with pytest.raises(ValueError, match="^dt must be given: outputs is a Recording"):
         glm.fit_population(Recording([[1] * ms], 0 * ms, 40 * ms), feedback=SHORT)
     later = Recording.from_trains(y, 1 * ms, t_start=10 * ms)
-    with pytest.raises(ValueError, match=r"^outputs must be of the same time as inputs.*recording.part"):
+    with pytest.raises(ValueError, match=r"^outputs must cover the same time as inputs.*recording.part"):
         glm.fit_population(recording_of(y), later, SHORT)
     with pytest.raises(TypeError, match="^dt must be one time with a unit"):
         glm.fit_population(y, y, SHORT, dt=1)
 
 
-# Nothing but themselves
+# Fits without inputs
 
 
 def test_history_alone_and_bias_alone():
@@ -345,7 +345,7 @@ def test_inputs_and_kernels_go_together():
             glm.fit_population(y, inputs, SHORT)
 
 
-# Coupling with oneself
+# Coupling of neurons with themselves
 
 
 def test_own_coupling_is_left_to_a_feedback_that_can_stand_for_it():
@@ -359,7 +359,7 @@ def test_own_coupling_is_left_to_a_feedback_that_can_stand_for_it():
     said = fit_without_warning(y, inputs, kernels, SHORT, connect={"coupling": "i != j"})
     np.testing.assert_array_equal(fitted.weights["coupling"], said.weights["coupling"])
     np.testing.assert_array_equal(fitted.feedback_weights, said.feedback_weights)
-    # Nothing is lost: it is the maximum of the fit that has both.
+    # Nothing is lost: the likelihood is as high as with both.
     with pytest.warns(RuntimeWarning, match=r"kernels \['coupling'\] couple .* 'i != j'"):
         both = glm.fit_population(y, inputs, kernels, SHORT, connect={"coupling": True})
     got = fitted.log_likelihood(y, inputs)
@@ -393,7 +393,7 @@ def test_inputs_that_cannot_be_squared_are_refused(scale, only_one):
     rng = np.random.default_rng(15)
     y, x = rng.random((200, 1)) < 0.3, rng.normal(size=(200, 2))
     x *= [1, scale] if only_one else scale
-    says = rf"^inputs\['stimulus'\] must be of a scale .* source {int(only_one)} goes up to"
+    says = rf"^inputs\['stimulus'\] must be on a scale .* source {int(only_one)} goes up to"
     with pytest.raises(ValueError, match=says):
         glm.fit_population(y, x, SHORT)
 

@@ -1,4 +1,4 @@
-"""Calls in a Python process of its own, by which C++ code is generated."""
+"""Calls in a separate Python process, which generate C++ code."""
 
 import dataclasses
 import importlib
@@ -44,7 +44,7 @@ def sleep(folder):
 
 @pytest.fixture
 def module(tmp_path, monkeypatch):
-    """A module of the user's, that this process finds on its path."""
+    """A module of the user's on this process's import path."""
     (tmp_path / "of_the_user.py").write_text(A_MODULE)
     monkeypatch.syspath_prepend(str(tmp_path))
     yield importlib.import_module("of_the_user")
@@ -121,7 +121,7 @@ def test_what_cannot_be_sent_is_called_here(monkeypatch):
     assert call_apart(lambda: os.getpid()) == os.getpid()
     in_main = type("InMain", (), {"__module__": "__main__"})
     monkeypatch.setattr(sys.modules["__main__"], "InMain", in_main, raising=False)
-    # It could be pickled, by its name.
+    # Pickle would accept it, by its name.
     assert type(call_apart(vars, in_main())) is dict
 
 
@@ -159,7 +159,7 @@ def test_a_project_is_the_same_wherever_it_is_generated(code, tmp_path, monkeypa
 
 def files(folder):
     def numbered_alike(text):
-        # Brian numbers what has one name, as objects of other tests may, and sorts by it.
+        # Brian numbers objects with the same name, such as those of other tests, and sorts by it.
         return re.sub(r"_codeobject_\d+", "_codeobject", text)
 
     return {
@@ -178,7 +178,7 @@ def test_this_process_generates_nothing(tmp_path, monkeypatch):
 
 
 def test_a_script_is_not_run_again(tmp_path):
-    """One without ``if __name__ == "__main__"``, and with standard input and output closed."""
+    """A script without ``if __name__ == "__main__"``, with standard input and output closed."""
     script = tmp_path / "script.py"
     script.write_text(
         "open('runs', 'a').write('.')\n"

@@ -159,7 +159,7 @@ def test_folders_are_the_same_from_everywhere(name, find, chosen, tmp_path, monk
 
 
 def test_looking_for_genn_does_not_import_brian2genn(monkeypatch):
-    """Its import registers a device and preferences."""
+    """Importing it would register a device and preferences."""
     monkeypatch.delenv("GENN_PATH", raising=False)
     before = "brian2genn" in sys.modules
     genn_environment.find_genn()
@@ -201,7 +201,7 @@ class TestRun:
         expected = fitted[0].evaluate(digits.X_test, digits.y_test)
         assert fitted[1].evaluate(digits.X_test, digits.y_test) == pytest.approx(expected)
         np.testing.assert_array_equal(*(one.predict(digits.X_test) for one in fitted))
-        # numbered, a part is a part of the whole
+        # with the right numbers, a part of the data gives a part of the results
         part = fitted[1].predict(digits.X_test[13:], first_presentation=13)
         np.testing.assert_array_equal(part, fitted[0].predict(digits.X_test)[13:])
 
@@ -249,7 +249,7 @@ class TestRun:
         assert exported.evaluate(digits.X_test, digits.y_test) == pytest.approx(
             one.evaluate(digits.X_test, digits.y_test)
         )
-        # Settings are changed without compiling, and those that it cannot do are refused.
+        # Settings can be changed without compiling; impossible ones are refused.
         settings = folder / "job" / "settings.txt"
         text = settings.read_text()
         n_epochs = one.n_epochs + 1
@@ -270,13 +270,13 @@ class TestRun:
                 ["make", "run"], cwd=folder, capture_output=True, text=True, env=environment
             )
             assert done.returncode != 0 and said in done.stderr
-        # A run of another length than the settings say, as by hand, has no results either.
+        # A run whose length does not fit the settings leaves no results.
         settings.write_text(text)
         environment["LD_LIBRARY_PATH"] = str(folder / "magicnetwork_model_CODE")
         done = subprocess.run(
             ["./main", "test", "0.006"], cwd=folder, capture_output=True, text=True, env=environment
         )
-        assert done.returncode != 0 and "time steps, and took others" in done.stderr
+        assert done.returncode != 0 and "the run must take exactly" in done.stderr
         with pytest.raises(FileNotFoundError, match="has not run yet"):
             glm.GLMClassifier.load(folder)
 
@@ -298,7 +298,7 @@ class TestRun:
         prefs.devices.genn.path = genn_environment.find_genn()
         set_device("genn", use_GPU=False, directory=str(tmp_path), with_output=False)
         prefs.core.default_float_dtype = np.float32
-        # Brian2GeNN then lets GeNN add up what arrives in single precision.
+        # Brian2GeNN then lets GeNN sum arriving weights in single precision.
         for first, second in zip(on_numpy, network_by_hand()):
             np.testing.assert_allclose(first, second, rtol=0, atol=1e-5)
 

@@ -1,4 +1,4 @@
-"""What a process has one of, and the user's alone, is as before after every call."""
+"""Every call leaves the global state of the process, which belongs to the user, as it was."""
 
 import dataclasses
 import gc
@@ -45,7 +45,7 @@ needs_genn = [
 
 
 def global_state():
-    """Return all that a call may not change."""
+    """Return everything that a call must not change."""
     names = ("neurongroup", "synapses", "clock", "network", "networkoperation", "glmneurons")
     umask = os.umask(0)
     os.umask(umask)
@@ -61,7 +61,7 @@ def global_state():
         "project": [list(getattr(device, "main_queue", [])) for device in all_devices.values()],
         "time step": float(defaultclock.dt),
         "time": all_devices["runtime"].defaultclock.variables["t"].get_value().item(),
-        # Before the garbage is collected: so it is for the user, too.
+        # Before garbage is collected, since the user may not collect it either.
         "next names": [find_name(f"{name}*") for name in names],
         "objects": (gc.collect(), {ref().name for ref in BrianObject.__instances__()})[1],
         "NumPy's seed": [np.asarray(part).tolist() for part in np.random.get_state()],
@@ -88,7 +88,7 @@ def assert_same(before):
 
 @pytest.fixture(params=["a fresh process", "another device"])
 def users_state(request):
-    """The state before a call, where a user has chosen everything else than Brian would."""
+    """The state before a call, in which nothing has Brian's default."""
     group = NeuronGroup(2, "v : 1")
     if request.param == "another device":
         set_device("cpp_standalone", build_on_run=False, directory="chosen")
@@ -170,7 +170,7 @@ def test_an_error_in_the_middle_changes_nothing(
 
 @pytest.mark.parametrize("users_state", ["a fresh process"], indirect=True)
 def test_ctrl_c_ends_a_simulation(users_state, monkeypatch):
-    """Brian takes it for a request to stop, after which its runs return as if complete."""
+    """Brian takes Ctrl-C for a request to stop, and its runs then return as if complete."""
 
     def interrupt(self, done):
         if done == 1:
@@ -196,7 +196,7 @@ def on_device(name):
 @pytest.mark.parametrize("users_state", ["another device"], indirect=True)
 @pytest.mark.parametrize("device", [on_device("cpp_standalone"), on_device("genn")])
 def test_an_error_in_generating_code_changes_nothing(device, users_state, tmp_path, monkeypatch):
-    # GeNN itself is needed for compiling only.
+    # GeNN itself is needed only for compiling.
     monkeypatch.setattr("glmbrian.devices.genn.check_environment", lambda gpu: None)
     wrong = classifier(device, activation=with_expression("unheard_of(u)"))
     with pytest.raises(Exception, match="unheard_of|An error occurred when preparing an object"):
@@ -259,8 +259,8 @@ def test_a_process_does_not_grow(fitted):
             classifier("runtime").fit(X, Y)
             fitted.predict(X)
 
-    use(3)  # what is kept from the first on
+    use(3)  # objects that the first calls keep for good
     before = n_objects()
     use(20)
-    # Two hundred a fit it once was: its caches were keyed by objects that were new each time.
+    # Once it was two hundred objects per fit: keys of caches were new objects each time.
     assert n_objects() - before < 20

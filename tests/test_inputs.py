@@ -1,4 +1,4 @@
-"""What the classifier takes: scales, images, units and masks, weights of classes, numbering."""
+"""Arguments of the classifier: scales, images, units and masks, class weights, numbering."""
 
 import warnings
 
@@ -30,7 +30,7 @@ def small(**parameters):
 
 @pytest.fixture
 def no_simulation(monkeypatch):
-    """Nothing is learned, and nothing is decided: for what is told or refused before."""
+    """Replace training and testing, for warnings and errors that come before them."""
 
     def train(network, parameters, inputs, labels, training, progress):
         history = np.zeros((training.n_epochs, network.n_replicas))
@@ -45,7 +45,7 @@ def no_simulation(monkeypatch):
 
 
 def told(call, *arguments):
-    """The warnings of a call, each said to come from this file."""
+    """Return the warnings of a call, each of which must point to this file."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         call(*arguments)
@@ -62,9 +62,9 @@ def told(call, *arguments):
     [BINARY.astype(np.uint8), BINARY.astype(int), BYTES // 16, (BYTES * (100 / 255)).astype(int)],
     ids=["0 and 1 in bytes", "0 and 1", "to 15", "per cent"],
 )
-def test_small_integers_in_training_are_told(X, no_simulation):
+def test_small_integers_in_training_warn(X, no_simulation):
     (message,) = told(small().fit, X, Y)
-    assert message.startswith(f"X holds integers up to {X.max()} only. They count as bytes")
+    assert message.startswith(f"X holds integers up to {X.max()} only. Integers count as bytes")
     assert "X.astype(float)" in message and "X / 16" in message and "scale_inputs=True" in message
     # later inputs of the same kind are as expected
     fitted = small().fit(X, Y)
@@ -75,7 +75,7 @@ def test_small_integers_in_training_are_told(X, no_simulation):
 @pytest.mark.parametrize(
     "X", [BYTES, BYTES.astype(int), BYTES // 2, REALS, BINARY, BINARY.astype(float), BYTES * 0]
 )
-def test_images_are_no_cause_for_alarm(X, no_simulation):
+def test_images_do_not_warn(X, no_simulation):
     fitted = small()
     assert told(fitted.fit, X, Y) == told(fitted.predict, X) == []
     # also a few at a time, and dark ones
@@ -96,12 +96,12 @@ def test_truth_values_are_exact():
     [BINARY.astype(int), BINARY.astype(np.uint8), BYTES // 16, REALS / 255],
     ids=["0 and 1", "0 and 1 in bytes", "to 15", "divided twice"],
 )
-def test_a_test_on_another_scale_is_told(trained, tested, no_simulation):
+def test_a_test_on_another_scale_warns(trained, tested, no_simulation):
     fitted = small().fit(trained, Y)
     for call in (fitted.predict, lambda X: fitted.score(X, Y)):
         (message,) = told(call, tested)
         assert message.startswith("X seems to be on another scale than in training")
-    # what has been the same scale all along
+    # the same scale in both
     for same in (BYTES, REALS, BINARY, REALS[:1]):
         assert told(fitted.predict, same) == []
     assert len(told(fitted.partial_fit, tested, Y)) == 1
@@ -110,14 +110,14 @@ def test_a_test_on_another_scale_is_told(trained, tested, no_simulation):
 @pytest.mark.parametrize(
     "trained, tested", [(BINARY.astype(int), BINARY), (BYTES // 16, REALS), (BYTES // 16, BYTES)]
 )
-def test_full_intensities_after_a_training_on_small_integers_are_told(trained, tested, no_simulation):
+def test_full_intensities_after_training_on_small_integers_warn(trained, tested, no_simulation):
     with pytest.warns(UserWarning, match="integers up to"):
         fitted = small().fit(trained, Y)
     assert len(told(fitted.predict, tested)) == 1
 
 
-def test_the_error_that_is_told_is_one():
-    # 0 and 1 as integers are hardly ever a spike; the same as reals are
+def test_the_scale_that_is_warned_about_matters():
+    # integers 0 and 1 hardly ever spike; the same values as reals do
     counts = [
         small(bias_init=-40.0).fit(X, Y).record(X[:1])[0].inputs.sum()
         for X in (BINARY.astype(float), BINARY)
@@ -129,7 +129,7 @@ def test_the_error_that_is_told_is_one():
 
 
 @pytest.mark.parametrize("change", [lambda X: X / 255, lambda X: X * 255.0, lambda X: X - 1e4])
-def test_scaled_inputs_far_from_their_range_are_told(change, no_simulation):
+def test_scaled_inputs_far_from_their_range_warn(change, no_simulation):
     fitted = small(scale_inputs=True).fit(BYTES, Y)
     for X in (BYTES, BYTES[:1]):
         assert len(told(fitted.predict, change(X))) == 1
@@ -140,7 +140,7 @@ def test_scaled_inputs_far_from_their_range_are_told(change, no_simulation):
     assert told(fitted.predict, outlier) == told(fitted.predict, outlier[:1]) == []
 
 
-def test_what_training_saw_is_kept(tmp_path, no_simulation):
+def test_the_range_of_training_is_kept(tmp_path, no_simulation):
     for X, expected in ((BYTES, ("integers", 1.0)), (REALS / 2, ("reals", 0.5)), (BINARY, ("reals", 1.0))):
         fitted = small().fit(X, Y)
         fitted.save(tmp_path / "model.npz")
@@ -148,7 +148,7 @@ def test_what_training_saw_is_kept(tmp_path, no_simulation):
         assert fitted.inputs_seen_ == loaded.inputs_seen_ == expected
     (member,) = glm.fit_ensemble([small()], REALS / 2, Y)
     assert member.inputs_seen_ == ("reals", 0.5)
-    # it grows with what is learned from, and with nothing else
+    # only training extends it
     member.predict(REALS)
     assert member.inputs_seen_ == ("reals", 0.5)
     assert member.partial_fit(REALS, Y).inputs_seen_ == ("reals", 1.0)
@@ -160,12 +160,12 @@ def test_what_training_saw_is_kept(tmp_path, no_simulation):
 @pytest.mark.parametrize(
     "config", [{"kind": "x", "largest": 1}, {"kind": "reals", "largest": 2}, {"kind": "reals", "largest": "1"}]
 )
-def test_what_training_saw_is_checked_in_files(config):
+def test_the_range_of_training_is_checked_in_files(config):
     with pytest.raises((TypeError, ValueError), match="must be"):
         InputRange.from_config(config)
 
 
-def test_encoders_of_small_integers_tell():
+def test_encoders_of_small_integers_warn():
     (message,) = told(glm.RateEncoder, [0, 1, 1])
     assert message.startswith("intensities holds integers up to 1 only")
     for silent in ([0, 0], [0, 20], [0.0, 1.0], [False, True], np.array([0, 255], dtype=np.uint8)):
@@ -179,7 +179,7 @@ def test_encoders_of_small_integers_tell():
 
 
 @pytest.mark.parametrize("shape", [(-1, 28, 28), (-1, 1, 28, 28), (-1, 28, 28, 1)])
-def test_images_are_to_be_flattened(shape, no_simulation):
+def test_images_must_be_flattened(shape, no_simulation):
     images, fitted = BYTES.reshape(shape), small().fit(BYTES, Y)
     for call in (lambda X: small().fit(X, Y), fitted.predict):
         with pytest.raises(ValueError, match=r"X\.reshape\(len\(X\), -1\), of the shape \(20, 784\)"):
@@ -187,7 +187,7 @@ def test_images_are_to_be_flattened(shape, no_simulation):
     assert fitted.predict(images.reshape(20, 784)).shape == (20,)
 
 
-def test_one_image_is_to_be_flattened(no_simulation):
+def test_one_image_must_be_flattened(no_simulation):
     fitted = small().fit(BYTES, Y)
     with pytest.raises(ValueError, match=r"If this is one image, flatten it: X\.reshape\(1, -1\)"):
         fitted.predict(BYTES[0].reshape(28, 28))
@@ -195,14 +195,14 @@ def test_one_image_is_to_be_flattened(no_simulation):
         fitted.predict(BYTES[0])
 
 
-def test_a_stack_of_images_is_not_taken_for_spike_trains_without_a_word(no_simulation):
+def test_a_stack_of_images_taken_for_spike_trains_warns(no_simulation):
     stack = BINARY.reshape(-1, 28, 28)
     (message,) = told(small(n_steps=28).fit, stack, Y)
     assert "is taken for spike trains (n, n_steps, n_inputs) of 28 steps" in message
     assert "X.reshape(len(X), -1), of the shape (20, 784)" in message
     with pytest.raises(ValueError, match=r"X must hold only 0 and 1, if it is spike trains .*flatten"):
         small(n_steps=28).fit(BYTES.reshape(-1, 28, 28), Y)
-    # trains that are no images
+    # trains that cannot be images
     for shape in ((20, 28, 7), (20, 3, 3)):
         trains = np.random.default_rng(0).integers(0, 2, shape)
         assert told(small(n_steps=shape[1]).fit, trains, Y) == []
@@ -276,7 +276,7 @@ def test_minus_zero_is_zero(no_simulation):
         (Y * mV, "without a unit"),
     ],
 )
-def test_labels_that_are_no_labels(y, message):
+def test_values_that_cannot_be_labels(y, message):
     with pytest.raises(TypeError, match=f"^y must .*{message}"):
         small().fit(REALS, y)
 
@@ -317,7 +317,7 @@ def test_errors_name_the_parameter_and_draw_nothing(parameters, error, message):
     for state in (None, random):
         with pytest.raises(error, match=f"^{message}"):
             small(random_state=state, **parameters).fit(REALS, Y)
-    assert np.random.random() == random.random_sample()  # both are where they began
+    assert np.random.random() == random.random_sample()  # neither has drawn anything
 
 
 def test_weights_too_large_to_add_up():
@@ -372,7 +372,7 @@ def test_class_weights_multiply_those_of_presentations():
 
 
 def test_balanced_weights_count_what_is_weighted():
-    # folds by weights of 0 and 1 are as if the rest were not there
+    # with weights of 0 and 1, presentations of weight 0 do not count
     labels, kept = np.array([0, 0, 0, 1, 1, 2]), np.array([1.0, 1, 0, 1, 0, 1])
     weights = weighted_by_class(kept, "balanced", labels, np.arange(3))
     np.testing.assert_allclose(weights[kept > 0], compute_sample_weight("balanced", labels[kept > 0]))
@@ -458,7 +458,7 @@ def test_presentations_of_a_program_can_be_numbered():
 
 
 def test_single_calls_share_their_random_numbers():
-    # with no spikes at all and a decision by chance, each call decides the same
+    # without any spikes, each call makes the same random decision
     fitted = small(bias_init=-40.0, on_silence="random").fit(BYTES, Y)
     assert len({fitted.predict(x[np.newaxis]).item() for x in BYTES[:6]}) == 1
     numbered = [fitted.predict(x[np.newaxis], number).item() for number, x in enumerate(BYTES[:6])]

@@ -102,7 +102,7 @@ def test_channels_of_a_cochlea():
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_real_times_need_their_unit(dtype):
-    """As the files of SHD have them, in seconds."""
+    """As in the files of SHD, whose times are seconds."""
     times = np.arange(20) / 64
     sample = np.zeros(20, dtype=[("t", dtype), ("x", int)])
     sample["t"], sample["x"] = times, np.arange(20)
@@ -110,7 +110,7 @@ def test_real_times_need_their_unit(dtype):
         from_tonic([(sample, 0)], 20, second / 64, (20, 1, 1))
     X, _ = from_tonic([(sample, 0)], 20, second / 64, (20, 1, 1), unit=1 * second)
     np.testing.assert_array_equal(X[0], np.eye(20))
-    sample["t"] = 0.1 * np.arange(20)  # which binary numbers only come near to
+    sample["t"] = 0.1 * np.arange(20)  # not exact in binary
     X, _ = from_tonic([(sample, 0)], 20, 100 * ms, (20, 1, 1), unit=1 * second)
     assert dtype == np.float16 or np.array_equal(X[0], np.eye(20))
 
@@ -149,8 +149,8 @@ ONE = events([(0, 0, 0, 0)])
         (3, {}, TypeError, "dataset must be a sequence of pairs"),
         ({0: (ONE, 0)}, {}, TypeError, "dataset must be a sequence of pairs"),
         ([(ONE, 0)], {"unit": 1e-6}, TypeError, "unit must be a time with a Brian unit"),
-        ([(ONE, 0)], {"n_steps": 2**62}, ValueError, "n_steps=.* more than there is memory for"),
-        ([(ONE, 0)], {"sensor_size": (2**63, 2, 2)}, ValueError, "more than there is memory for"),
+        ([(ONE, 0)], {"n_steps": 2**62}, ValueError, "n_steps=.* do not fit in memory"),
+        ([(ONE, 0)], {"sensor_size": (2**63, 2, 2)}, ValueError, "do not fit in memory"),
         ([(ONE, 0)], {"sensor_size": None}, ValueError, "sensor_size must be given"),
         ([(ONE, 0)], {"sensor_size": (2, 2)}, ValueError, r"three integers \(W, H, P\)"),
         ([(ONE, 0)], {"sensor_size": (2, 0, 1)}, ValueError, r"sensor_size\[1\] must be an integer"),

@@ -468,7 +468,7 @@ def test_without_nemos_it_is_said_what_to_install(monkeypatch):
         glm.interop.from_nemos(model, basis)
 
 
-def test_a_population_is_asked_for():
+def test_only_a_population_is_accepted():
     for call in (
         lambda: glm.interop.conditional_intensity(None, [[1]]),
         lambda: glm.interop.to_nemos("population", nmo.glm.GLM("Bernoulli"), BASES["log"]("a")),

@@ -85,7 +85,7 @@ class TestWithPynwb:
             from_nwb(self.nwbfile([[]]), t_start=0)
 
     @pytest.mark.parametrize("times", [{}, {"t_start": 0, "t_stop": 1}])
-    def test_times_that_are_no_numbers_are_not_left_out(self, times):
+    def test_times_that_are_not_finite_are_refused(self, times):
         nwbfile = self.nwbfile([[0.5], [0.25, np.nan]], [[[0, 1]], [[0, 1]]])
         with pytest.raises(ValueError, match="the unit '1' has 1 spike time.* NaN"):
             from_nwb(nwbfile, **times)

@@ -235,7 +235,7 @@ def test_a_recording_knows_the_step_that_it_came_in():
             call()
 
 
-def test_steps_without_number_are_refused():
+def test_too_many_steps_are_refused():
     with pytest.raises(ValueError, match="^dt must be longer: .* 1e[+]13 steps"):
         Recording([[0.5]], 0, 1e4).trains(1e-9)
     with pytest.raises(ValueError, match="^dt must be longer"):

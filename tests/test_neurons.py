@@ -36,8 +36,8 @@ from glmbrian.randomness import derive_keys
 N_STEPS = 60
 # Brian's Cython target takes minutes to compile all this: it has smaller tests, in
 # test_existing_models.py, test_examples.py and test_simulation.py.
-# Native code is the same whatever precision is preferred (test_precision.py); it is compiled
-# with the preference that has something to get wrong.
+# Native code is the same with either precision (test_precision.py); it is compiled with the
+# preference that might go wrong.
 TARGETS = [
     ("numpy", np.float64),
     ("numpy", np.float32),
@@ -163,7 +163,7 @@ def run_with_other_arguments(synapses, outputs):
     )
     written = w, feedback, [1.0, 2.0, 3.0]
     read = synapses[0].w, neurons.feedback_weights, neurons.bias[:]
-    # A project may be moved, and is run by itself.
+    # A project may be moved, and runs on its own.
     with tempfile.TemporaryDirectory() as folder:
         moved = os.path.join(folder, "moved")
         shutil.copytree(device.project_dir, moved)
@@ -402,7 +402,7 @@ BASIS = glm.IndicatorBasis(2)
     ],
 )
 def test_bad_neurons(make, error, message):
-    # Brian warns of each object that was made, and given up.
+    # Brian would warn about half-made objects.
     with catch_logs() as warnings:
         with pytest.raises(error, match=message):
             make()
@@ -462,7 +462,7 @@ def test_neurons_of_a_kind_leave_nothing_behind():
         (dict(connect=([0, 3], [0, 0])), ValueError, "connect: i must be from 0 to 2"),
         (dict(connect=([0, 0], [1, 1])), ValueError, "given twice"),
         (dict(connect=([0.5], [1])), TypeError, "integer arrays"),
-        (dict(connect=([0, 1], [1])), ValueError, "of one length"),
+        (dict(connect=([0, 1], [1])), ValueError, "the same length"),
     ],
 )
 def test_bad_synapses(arguments, error, message):

@@ -467,9 +467,9 @@ def report(classifier):
     "draw, message",
     [
         (plotting.plot_learning_curve, "classifier must be a fitted GLMClassifier, its history_, a list"),
-        (plotting.plot_kernels, "model must be a fitted GLMClassifier, GLMSynapses, or an array"),
-        (plotting.plot_weight_map, "model must be a fitted GLMClassifier, GLMSynapses, or an array"),
-        (plotting.plot_feedback_kernels, "model must be a fitted GLMClassifier, GLMNeurons, or an"),
+        (plotting.plot_kernels, "model must be a fitted GLMClassifier, GLMSynapses, a GLMPopulation"),
+        (plotting.plot_weight_map, "model must be a fitted GLMClassifier, GLMSynapses, a GLMPopulation"),
+        (plotting.plot_feedback_kernels, "model must be a fitted GLMClassifier, GLMNeurons, a GLMPopulation"),
         (report, "classifier must be a fitted GLMClassifier"),
     ],
 )
@@ -606,7 +606,7 @@ def test_a_population_is_drawn_by_name_and_in_its_own_steps():
     assert glm.plotting.plot_feedback_kernels(population).get_xlabel() == "lag [steps]"
     with pytest.raises(ValueError, match="^kernel must be one of"):
         glm.plotting.plot_kernels(population, kernel="lateral")
-    with pytest.raises(ValueError, match="^kernel is for a GLMPopulation"):
+    with pytest.raises(ValueError, match="^kernel must be left out unless model is a GLMPopulation"):
         glm.plotting.plot_kernels(np.ones((2, 2, 3)), kernel="stimulus")
     bare = glm.GLMPopulation([0.0], {}, {})
     for draw in glm.plotting.plot_kernels, glm.plotting.plot_feedback_kernels:

@@ -354,7 +354,7 @@ def test_a_kernel_without_sources_has_no_weights():
 POPULATION = dict(bias=[-3.0], kernels=BASIS, weights=np.zeros((1, 1, 2)))
 
 
-def test_the_time_step_goes_along(tmp_path):
+def test_the_time_step_is_kept(tmp_path):
     population = glm.GLMPopulation(**POPULATION, dt=2 * ms)
     assert population.dt == 2 * ms and "dt=2. ms" in repr(population)
     population.save(tmp_path / "population.npz")
@@ -382,7 +382,7 @@ def test_neurons_run_at_the_step_of_the_population():
     assert defaultclock.dt == 0.1 * ms
 
 
-def test_an_unknown_step_must_be_said():
+def test_an_unknown_step_must_be_given():
     population = glm.GLMPopulation(**POPULATION)
     with pytest.raises(ValueError, match=r"^dt must be given: .*population.neurons\(dt=1\*ms\)"):
         population.neurons()

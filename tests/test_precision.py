@@ -30,7 +30,7 @@ def steps_of_a_millisecond():
 
 
 def everything():
-    """A network in which there is one of each: for short and long windows."""
+    """A network with one object of each kind, for short and long windows."""
     images = np.random.default_rng(0).integers(0, 256, (4, 5)).astype(np.uint8)
     encoder = glm.RateEncoder(images, n_steps=6, random_state=1, name="encoder")
     parts = [encoder]
@@ -77,7 +77,7 @@ def test_single_precision_changes_nothing():
         parts = everything()
         Network(*parts).run(20 * ms)
         results.append(learned(parts))
-        # Native code takes them for arrays of double, the ring buffer too.
+        # Native code expects arrays of double, including the ring buffer.
         for part in parts[:-1]:
             single = [name for name, one in part.variables.items() if np.dtype(one.dtype) == np.float32]
             assert set(single) <= {"delay", "_pre_delay"}  # which are Brian's own
@@ -110,7 +110,7 @@ def test_generated_programs_are_the_same(tmp_path):
         Network(*parts).run(20 * ms, namespace={})
         device.build(directory=str(folder), compile=False, run=False, with_output=False)
         files = folder.glob("code_objects/*.cpp")
-        # Names of code objects are numbered where others are still there.
+        # Names of code objects are numbered if others still exist.
         texts.append(
             {unnumbered(path.name): unnumbered(path.read_text()).splitlines() for path in files}
         )

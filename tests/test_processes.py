@@ -1,4 +1,4 @@
-"""Commands that end with Python, and what is said of those that fail."""
+"""Commands that end with Python, and the messages of those that fail."""
 
 import contextlib
 import errno
@@ -50,7 +50,7 @@ def alive(pid):
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    # One whose parent is gone, and that nobody has waited for yet, is over, too.
+    # A zombie, whose parent has not waited for it yet, has ended, too.
     state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True)
     return state.stdout.strip()[:1] not in ("", "Z")
 

@@ -1,4 +1,4 @@
-"""Whatever it is called with, the package gives a right value or says which argument is wrong.
+"""With any arguments, the package gives a right value or names the argument that is wrong.
 
 Each `Call` below is one public function, with arguments that are right.  Hypothesis puts odd
 values in the place of one or two of them.  A few hundred calls are made in the usual run, and
@@ -33,7 +33,7 @@ EXAMPLES = 260 if os.environ.get("GLMBRIAN_EXHAUSTIVE") == "1" else 12
 
 @dataclass
 class Call:
-    """A function, and for each argument a value that is right.
+    """A function, and a valid value for each argument.
 
     function : called with all arguments by name
     right : makes the arguments, since calls may use them up
@@ -50,7 +50,7 @@ class Call:
     also: dict = field(default_factory=dict)
     costs: float = 10
     counts: tuple = ()
-    varied: tuple = ()  # the arguments in whose place odd values come, by default all
+    varied: tuple = ()  # the arguments that odd values replace, by default all
 
     def __str__(self):
         return self.name
@@ -165,11 +165,11 @@ def _read_only(array):
 
 @st.composite
 def odd_values(draw, right, is_count):
-    """Something in place of the argument `right`."""
+    """An odd value in place of the argument `right`."""
     if isinstance(right, np.ndarray) and right.ndim and draw(st.integers(0, 2)):
         name = draw(st.sampled_from(sorted(CHANGES)))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of casts and overflows, which are meant
+            warnings.simplefilter("ignore")  # about casts and overflows, which are intended
             try:
                 return CHANGES[name](right)
             except (TypeError, ValueError):  # text has no negative
@@ -202,7 +202,7 @@ def finite(*arrays):
 
 
 def finite_unless_huge(values, arguments):
-    """For plain maths, which may overflow."""
+    """Accept overflows, for plain maths."""
     numbers = [np.asarray(value) for value in arguments.values() if isinstance(value, np.ndarray)]
     if not any(np.abs(array).max(initial=0) > 1e100 for array in numbers):
         finite(*values)
@@ -492,7 +492,7 @@ CALLS = [
 
 @pytest.fixture(autouse=True)
 def little_memory_and_a_folder(tmp_path_factory):
-    """A call that wants all memory fails; files that odd names make are out of the way."""
+    """Limit the memory, and work in a folder for files with odd names."""
     folder, before = tmp_path_factory.mktemp("calls"), os.getcwd()
     os.chdir(folder)
     with memory_limit(4 * 2**30), warnings.catch_warnings():
@@ -540,19 +540,19 @@ def check_call(call, data):
     changed = data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True))
     for name in changed:
         arguments[name] = data.draw(odd_values(arguments[name], name in call.counts), label=name)
-    began = time.process_time()  # not of other programs
+    began = time.process_time()  # without other programs
     try:
         call.check(call.function(**arguments), arguments)
     except (*ALLOWED, BrianObjectException) as raised:
         error = raised
         if isinstance(raised, BrianObjectException):
-            # Names in expressions are looked up when the network runs, and Brian passes
-            # on in its own way that one of them is not there.
+            # Names in expressions are looked up when the network runs, and Brian wraps the
+            # error about a missing one.
             error = raised.__cause__
             assert isinstance(error, (KeyError, *ALLOWED)), repr(error)
         words = set(changed).union(*(call.also.get(name, ()) for name in changed))
         if any(not isinstance(right[name], (str, float, int, Quantity)) for name in changed):
-            words |= set(arguments)  # of two arrays that do not fit either may be named
+            words |= set(arguments)  # if two arrays do not fit together, either may be named
         assert any(re.search(rf"\b{re.escape(word)}\b", str(error)) for word in words), (
             f"{type(error).__name__} names none of {sorted(words)}: {error}"
         )

@@ -258,7 +258,7 @@ def test_brian_functions_draw_the_same(target, key, monkeypatch):
     columns[::2] = rng.integers(0, 10, (200, 3))
     columns[::3, :2] += 2**36  # of the presentation and the step
     low, high = split_key(key)
-    # Half of the levels are such that the second draw decides.
+    # The second draw decides for half of the levels.
     level = rng.random(400) * 65536
     level[::2] = (draws16(key, *columns.T) + rng.random(400))[::2]
     group = NeuronGroup(

@@ -122,7 +122,7 @@ def test_a_result_that_cannot_be_written_leaves_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["", '{"job": {}, "resu', "[]", "{}", '{"result": {}}'])
-def test_a_damaged_result_is_had_again(tmp_path, content):
+def test_a_damaged_result_is_computed_again(tmp_path, content):
     Job.runs.clear()
     results = Results(tmp_path)
     results[job(0.1)] = {"accuracy": 0.5}
@@ -133,7 +133,7 @@ def test_a_damaged_result_is_had_again(tmp_path, content):
     assert len(Job.runs) == 1 and results[job(0.1)] == {"accuracy": 0.1}
 
 
-def test_a_changed_result_is_had_again(tmp_path):
+def test_a_changed_result_is_computed_again(tmp_path):
     results = Results(tmp_path)
     results[job(0.1)] = {"accuracy": 0.5}
     (file,) = tmp_path.iterdir()
@@ -221,10 +221,10 @@ def test_stopped_and_started_again(how, uninterrupted, cached, tmp_path):
     )
     while process.poll() is None and len(list(fits.glob("*.json"))) < 5:
         time.sleep(0.005)
-    # A terminal sends Ctrl-C to the workers, too.
+    # A terminal also sends Ctrl-C to the workers.
     (os.killpg if how == signal.SIGINT else os.kill)(process.pid, how)
-    # Errors end when all who could write them, the workers among them, are gone: at once,
-    # but this may be a busy machine.
+    # stderr closes when all processes that could write to it, including the workers, have ended:
+    # at once, except on a busy machine.
     errors = process.communicate(timeout=30)[1]
     assert processes_with(f"TMPDIR={temporary}") == []
     if how == signal.SIGKILL:

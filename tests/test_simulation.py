@@ -269,7 +269,7 @@ def observe_by_hand(network, parameters, inputs, rule, first):
 
 @pytest.mark.compiled
 def test_presentations_of_many_steps():
-    """So many that arrays of their length would not fit on the stack."""
+    """So many steps that arrays over them would not fit on the stack."""
     n_steps = 400_000
     # lags at which a basis is zero cost nothing
     basis = glm.CustomBasis(np.vstack([[[1.0], [0.5]], np.zeros((n_steps - 2, 1))]))

@@ -88,7 +88,7 @@ def test_cpp_standalone():
         np.testing.assert_allclose(got, expected, rtol=0, atol=1e-12)
 
 
-def test_a_magic_network_takes_the_stop_along():
+def test_a_magic_network_includes_the_stop():
     defaultclock.dt = 1 * ms
     neurons = NeuronGroup(1, "", threshold="t_in_timesteps == 3", reset="")
     stop = glm.FirstSpikeStop(neurons)

@@ -1,4 +1,4 @@
-"""How files and folders are written: as a whole or not at all, and never over what is no file."""
+"""Files and folders are written as a whole or not at all, and only plain files are replaced."""
 
 import errno
 import multiprocessing
@@ -15,7 +15,7 @@ from glmbrian.storage import new_folder, replacing, write_text
 
 def test_a_device_is_not_replaced():
     for path in ("/dev/null", "/dev/full"):
-        with pytest.raises(OSError, match="path must be a plain file or a new one, and /dev/"):
+        with pytest.raises(OSError, match="path must be a plain file or a new one, but /dev/"):
             write_text(path, "text")
         assert stat.S_ISCHR(os.stat(path).st_mode)
 
@@ -48,7 +48,7 @@ def test_a_link_is_written_through(tmp_path):
 
 
 def test_a_read_only_file_is_kept(tmp_path):
-    """The administrator, too, has made it so for a reason."""
+    """Even for the administrator, whom the system would let write."""
     path = tmp_path / "file"
     path.write_text("old")
     path.chmod(0o444)
@@ -58,7 +58,7 @@ def test_a_read_only_file_is_kept(tmp_path):
 
 
 def test_permissions(tmp_path, monkeypatch):
-    """The umask belongs to all threads: it is not touched, not even for a moment."""
+    """The umask is never changed, even for a moment, since all threads share it."""
     path = tmp_path / "file"
     before = os.umask(0o027)
     try:
@@ -82,10 +82,10 @@ def fill_disk(monkeypatch, number=errno.ENOSPC):
 
 @pytest.mark.parametrize(
     "number, said",
-    [(errno.ENOSPC, "the disk is full"), (errno.EDQUOT, "no more of the disk may be used"),
+    [(errno.ENOSPC, "the disk is full"), (errno.EDQUOT, "the disk quota is used up"),
      (errno.EIO, "Input/output error")],
 )  # fmt: skip
-def test_a_full_disk_is_said(tmp_path, monkeypatch, number, said):
+def test_the_reason_of_an_error_is_named(tmp_path, monkeypatch, number, said):
     path = tmp_path / "population.npz"
     path.write_text("old")
     fill_disk(monkeypatch, number)
@@ -94,7 +94,7 @@ def test_a_full_disk_is_said(tmp_path, monkeypatch, number, said):
     assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
 
 
-def test_what_is_no_path():
+def test_paths_of_the_wrong_type():
     for path in (3, None, b"bytes", ["a"]):
         with pytest.raises(TypeError, match="path must be a path, a string or pathlib.Path"):
             write_text(path, "text")

@@ -1,4 +1,4 @@
-"""Weights that are written and read in every way, and the pairs that they connect."""
+"""All ways to set and read weights, and the pairs that synapses connect."""
 
 import copy
 import pickle
@@ -91,7 +91,7 @@ def test_weights_that_were_read_stay_as_they_were():
     before = synapses.w
     synapses.w = 2
     assert (before == 1).all() and (synapses.w - before == 1).all()
-    before[0, 0] = 5  # sets this weight, and not the others back
+    before[0, 0] = 5  # sets this weight, and does not reset the others
     assert synapses.w[0, 0].tolist() == [5, 5] and (synapses.w[1:] == 2).all()
 
 
@@ -121,7 +121,7 @@ def test_weights_are_an_array_like_any_other():
         lambda w: np.add.at(w, 0, 7),
     ],
 )
-def test_no_change_is_lost_without_a_word(change):
+def test_no_change_is_silently_lost(change):
     _, synapses = make(True)
     synapses.w = np.arange(18)[::-1].reshape(3, 3, 2)
     with pytest.raises(ValueError, match="read-only|part of a parameter"):
@@ -281,7 +281,7 @@ def test_random_pairs_follow_the_seed():
     [
         (dict(i=[0]), ValueError, "i and j must be given together"),
         (dict(i=[0], j="i"), TypeError, "i and j must be integers"),
-        (dict(condition=True, i=[0], j=[0]), ValueError, "either a condition, or i and j"),
+        (dict(condition=True, i=[0], j=[0]), ValueError, "either a condition or i and j"),
         (dict(i=[0], j=[1]), ValueError, "connected already"),
         (dict(i=[0], j=[3]), ValueError, "connect: j must be from 0 to 2, got 3 to 3"),
         (dict(i=[0.0], j=[0]), TypeError, "integer arrays"),
@@ -310,7 +310,7 @@ def test_bad_connections(arguments, error, message):
         (3, TypeError),
     ],
 )
-def test_indices_are_not_converted_without_a_word(connect, error):
+def test_indices_are_not_silently_converted(connect, error):
     with pytest.raises(error, match="^connect"):
         make(connect)
 
@@ -326,7 +326,7 @@ def test_what_would_take_all_memory_is_refused():
         some.w
 
 
-def test_a_trainer_has_the_last_word_on_pairs():
+def test_no_pairs_can_be_added_after_a_trainer():
     neurons, synapses = make(([0], [1]))
     glm.Trainer(neurons, synapses, 2, [0])
     with pytest.raises(ValueError, match="before a Trainer is made"):
@@ -343,8 +343,8 @@ def test_a_trainer_has_the_last_word_on_pairs():
         (dict(model="w : 1"), TypeError, "model cannot be given"),
         (dict(dtype=float), TypeError, "dtype cannot be given"),
         (dict(foo=1), TypeError, "no argument 'foo'"),
-        (dict(delay=2), TypeError, "delay must be one time"),
-        (dict(delay=[1, 2] * ms), TypeError, "delay must be one time .*synapses.delay"),
+        (dict(delay=2), TypeError, "delay must be a single time"),
+        (dict(delay=[1, 2] * ms), TypeError, "delay must be a single time .*synapses.delay"),
         (dict(delay=-1 * ms), ValueError, "delay must be at least 0"),
         (dict(dt=1), TypeError, "dt must be"),
         (dict(clock=1), TypeError, "clock must be"),
@@ -376,7 +376,7 @@ def test_synapses_describe_themselves():
     assert {"w", "w_0", "w_1", "delay", "connect", "kernels"} <= set(dir(synapses))
 
 
-def test_weights_are_no_key_of_run_args():
+def test_weights_cannot_be_a_key_of_run_args():
     _, synapses = make()
     with pytest.raises(TypeError, match=r"synapses.run_args\(w\)"):
         {synapses.w: 1}

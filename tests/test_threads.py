@@ -1,4 +1,4 @@
-"""Several threads at once, each with its own, and processes that they fork."""
+"""Several threads at once, and processes that they fork."""
 
 import multiprocessing
 import os
@@ -36,7 +36,7 @@ def fitted(n_steps, n_basis, device, rule="rate"):
 
 @pytest.fixture(scope="module")
 def alone():
-    """The parameters that each architecture learns in the only thread."""
+    """The parameters that each architecture learns in a single thread."""
     return {chosen: fitted(*chosen, "runtime") for chosen in ARCHITECTURES}
 
 
@@ -45,7 +45,7 @@ def assert_equal(parameters, expected):
 
 
 class UsersNetwork:
-    """A network of the user's in a thread of its own, simulated again and again."""
+    """A network of the user's that another thread simulates again and again."""
 
     def __enter__(self):
         self.over, self.n_runs = threading.Event(), 0
@@ -106,7 +106,7 @@ def test_joblibs_threads_simulate_in_turn(alone, users_network):
         assert_equal(parameters, alone[architecture])
 
 
-def test_a_simulation_within_another_has_its_turn(alone, monkeypatch):
+def test_a_simulation_within_another_does_not_block(alone, monkeypatch):
     found = []
 
     def fit_another(self, done):
@@ -146,7 +146,7 @@ def test_a_forked_process_simulates_too(alone, monkeypatch):
 
 
 def test_the_first_use_may_be_in_a_thread():
-    """Brian 2 is imported then, which handles Ctrl-C if it is imported in the main thread."""
+    """It imports Brian 2, which sets a handler for Ctrl-C that only the main thread may set."""
     script = """
 import signal
 from concurrent.futures import ThreadPoolExecutor

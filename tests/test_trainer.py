@@ -446,7 +446,7 @@ def test_images_that_do_not_fit_the_presentations():
     encoder, neurons, synapses, _ = small_network().values()
     with pytest.raises(ValueError, match=r"n_steps is 6 .* shows an image for 4 steps: create RateEnc"):
         glm.Trainer(neurons, synapses, 6, [0, 1])
-    with pytest.raises(ValueError, match="7 presentations are of 7 images, but rateencoder.* has 6"):
+    with pytest.raises(ValueError, match="7 presentations need 7 images, but rateencoder.* has 6"):
         glm.Trainer(neurons, synapses, 4, np.zeros(7))
     # presentations of two images each
     trainer = glm.Trainer(neurons, synapses, 8, [0, 1, 0])
@@ -464,7 +464,7 @@ def test_encoder_and_trainer_have_one_time_step():
     )
 
 
-def test_a_shift_of_images_behind_other_neurons_is_warned_of():
+def test_a_shift_of_images_behind_other_neurons_warns():
     encoder = glm.RateEncoder(np.eye(2)[[0, 1, 0, 1]], n_steps=4)
     between = NeuronGroup(3, "v : 1", threshold="v > 0.5", reset="v = 0")
     into = Synapses(encoder, between, on_pre="v_post += 1")
@@ -490,7 +490,7 @@ def test_trainers_follow_one_another_and_never_meet(simulated_by):
     encoder, neurons, synapses, first = small_network().values()
     network = Network(encoder, neurons, synapses, first)
     network.run(4 * 4 * ms, namespace={})
-    first.active = False  # images go on with the second
+    first.active = False  # images continue with the second
     short = glm.Trainer(neurons, synapses, 4, [1, 0])
     network.remove(first)
     network.add(short)
@@ -585,7 +585,7 @@ def test_bad_arguments(arguments, error, message):
             glm.Trainer(neurons, synapses, **{"n_steps": 3, **arguments})
         del raised
         gc.collect()
-    # of a half-made trainer Brian would say that it was never in a network
+    # Brian would warn that a half-made trainer was never in a network
     assert not [text for *_, text in messages if "'trainer" in text]
 
 

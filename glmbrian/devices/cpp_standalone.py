@@ -62,16 +62,16 @@ def export(network, parameters, inputs, labels, training, folder):
 def find_compiler():
     """Return the path of the C++ compiler that the makefile calls, or None.
 
-    It is the first word of the environment variable ``CXX``, which may hold options too, or
-    a launcher such as ccache, as a shell reads it.
+    It is the first word of the environment variable ``CXX`` as a shell reads it: the compiler,
+    or a launcher such as ccache.  Options may follow.
     """
     if shutil.which("make") is None:
         return None
     try:
         words = shlex.split(_chosen_compiler())
-    except ValueError:  # a quotation mark without its like
+    except ValueError:  # an unclosed quotation mark
         return None
-    # A shell takes leading words such as CCACHE_DIR=/tmp for settings.
+    # To a shell, leading words such as CCACHE_DIR=/tmp are assignments.
     programs = itertools.dropwhile(re.compile(r"[A-Za-z_]\w*=").match, words)
     return shutil.which(next(programs, ""))
 
@@ -81,7 +81,7 @@ def _chosen_compiler():
 
 
 def _environment():
-    """Return the environment for make, which would take an empty ``CXX`` for a choice."""
+    """Return the environment for make, without an empty ``CXX``, which make would not ignore."""
     return {name: value for name, value in os.environ.items() if name != "CXX" or value.strip()}
 
 
@@ -92,9 +92,9 @@ def _command(folder, network, n_phases):
 def _build(network, folder):
     if find_compiler() is None:
         raise CompilerNotFound(
-            f"device='cpp_standalone' needs make and a C++ compiler ({_chosen_compiler()}, which "
-            "the environment variable CXX can change), and they were not found: install them "
-            "(such as the packages g++ and make) or use device='runtime'"
+            f"device='cpp_standalone' needs make and a C++ compiler ({_chosen_compiler()}; the "
+            "environment variable CXX chooses another), which were not found: install them (such as "
+            "the packages g++ and make) or use device='runtime'"
         )
     _generate(network, folder)
     _make(folder)
@@ -114,7 +114,7 @@ def _make(folder):
     if arguments == ["-j"]:  # Brian's own choice: any number of compilers at once
         arguments = [f"-j{cpu_count()}"]
     command = " ".join([settings.make_cmd_unix, *arguments])
-    # In English, so that it is known what a compiler complains of.
+    # Compilers then report errors in English, as the rest of the message.
     environment = {**_environment(), "LC_ALL": "C"}
     returncode, log = run_watched(["/bin/sh", "-c", command], folder, environment)
     if returncode == 0:
@@ -122,7 +122,7 @@ def _make(folder):
     end = "\n".join(log.splitlines()[-20:])
     raise RuntimeError(
         f"compiling for device='cpp_standalone' failed: {command!r} {how_it_ended(returncode)}. "
-        "See the activation's C++ code and Brian's preferences codegen.cpp and "
+        "Check the activation's C++ code and Brian's preferences codegen.cpp and "
         f"devices.cpp_standalone. The end of its output:\n{end}"
     )
 

@@ -86,7 +86,7 @@ def export(network, parameters, inputs, labels, training, folder):
     network = network.without_silent_lags()
     generate_project(network, folder)
     write_training(folder / "job", network, parameters, inputs, labels, training)
-    # How long it takes depends on settings that may be changed.
+    # The duration depends on settings that users may change.
     with open(folder / "Makefile", "a") as makefile:
         makefile.write(
             "\nrun: all\n\t./main test $$(awk '{ setting[$$1] = $$2 } END { printf \"%.3f\", "
@@ -227,7 +227,7 @@ def _make_outputs(network):
     records = [f"record_{t}" for t in range(network.n_steps)]
     gradients = [f"gradient_{k}" for k in range(network.basis.n_basis)]
     lines = ["step = step + 1"]
-    # A phase begins without anything of the last.
+    # Nothing carries over from one phase to the next.
     lines += [f"{name} = {name} * int(step > 0)" for name in channels + pending]
     lines += shift_register(matrix, channels).splitlines()
     # Shift the record: potentials come in; errors of later steps come nearer.

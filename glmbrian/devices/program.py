@@ -151,7 +151,7 @@ _READ_BY_COMPILERS = (
 
 
 def _sources():
-    """Return the package's files in which it may be decided what code is generated."""
+    """Return the package's files that may determine the generated code."""
     package = resources.files("glmbrian")
     return {
         f"{folder.name}/{file.name}": file.read_text()
@@ -191,20 +191,20 @@ def _code_of(value):
     return repr(parts)
 
 
-#: Brian functions of which nothing is known but that they are not the same.
+#: Tokens of Brian functions whose code is not known, only that each differs from all others.
 _TOKENS = weakref.WeakKeyDictionary()
 
 
 def _token(function):
-    """Return a text for this object alone: another may get its address when it is gone."""
+    """Return a text for this object alone; its ``id`` might be reused once it is gone."""
     return _TOKENS.setdefault(function, uuid.uuid4().hex)
 
 
 def code_only(network):
-    """Return the network without all that does not end up in C++ code.
+    """Return the network without everything that does not end up in C++ code.
 
-    What is left can be sent to another process, whatever classes and functions of the user's
-    it was made with.
+    What is left can be sent to another process, even if the network was made with the user's
+    own classes and functions.
     """
 
     def plain(basis):
@@ -222,18 +222,20 @@ def code_only(network):
             namespace={name: without_python(used) for name, used in activation.namespace.items()},
         ),
     )
-#: How the lines begin with which a program tells how many presentations are done.
+
+
+#: How the lines begin in which a program reports how many presentations are done.
 _PROGRESS = "glmbrian progress "
 
 
 def _execute(arguments, environment, folders, progress):
     """Run a program in each of `folders` at once; return how many presentations each made.
 
-    All have equally much to do.
+    All have the same amount of work.
     """
     done = 0
     with contextlib.ExitStack() as stack:
-        # The end of what else each has written.
+        # The last other lines that each has written.
         said = {
             stack.enter_context(watched(arguments, folder, environment)): deque(maxlen=20)
             for folder in folders
@@ -255,7 +257,7 @@ def _execute(arguments, environment, folders, progress):
 
 @contextmanager
 def _room_for_temporary_files():
-    """Say where room is missing, if it is why writing a job or running it fails."""
+    """Name the full folder if writing or running a job fails for lack of room."""
     folder = tempfile.gettempdir()
     try:
         yield
@@ -274,7 +276,7 @@ def _room_for_temporary_files():
 # ------------------------------------------------------------------ the job folder
 
 
-#: The largest integers that programs count with.
+#: The largest integer that programs can hold.
 _MOST = 2**63 - 1
 
 
@@ -331,7 +333,7 @@ def _write_job(job, parameters, inputs, **settings):
 
 
 def _write_array(path, values, dtype=None):
-    # numpy.ndarray.tofile does not say why it fails.
+    # Unlike this, numpy.ndarray.tofile does not say why it fails.
     with open(path, "wb") as file:
         file.write(np.ascontiguousarray(values, dtype))
 
@@ -372,19 +374,19 @@ def read_exported(network, folder, has_checksums):
     parameters : glmbrian.model.Parameters
     history : ndarray, shape (n_epochs, 1)
     run : dict of str
-        What the program was told to do, as in its settings; empty without checksums.
+        The settings that the program used; empty without checksums.
 
     Raises
     ------
     FileNotFoundError
         If the program has not run to its end.
     ValueError
-        If what it wrote has changed since, or is of another network.
+        If its results have changed since, or belong to another network.
     """
     job = folder / "job"
     names = ("trained.bin", "history.bin", "run.txt")
     if not all((job / name).is_file() for name in names):
-        raise FileNotFoundError("its program has not run yet, or not to its end; use `make run` in it")
+        raise FileNotFoundError("its program has not run yet, or not to its end; run `make run` in it")
     run = _checked_run(job) if has_checksums else {}
     parameters, history = read_parameters(job, network), read_history(job, network)
     for name, values in (*vars(parameters).items(), ("history", history)):
@@ -393,17 +395,19 @@ def read_exported(network, folder, has_checksums):
 
 
 def _checked_run(job):
-    """Return what run.txt tells of a training, if that and what it tells of are whole."""
+    """Return what run.txt says about a training, after checking it and the files that it lists."""
     told, _, checksum = (job / "run.txt").read_bytes().rpartition(b"checksum ")
     if checksum != b"%d\n" % zlib.crc32(told):
-        raise ValueError("job/run.txt has changed since the program ended; use `make run` again")
+        raise ValueError("job/run.txt has changed since the program ended; run `make run` again")
     run = dict(line.split() for line in told.decode().splitlines())
     if run.get("mode") != "train":
-        raise ValueError("its program was not told to train: set mode to train in job/settings.txt")
+        raise ValueError(
+            "its program was not told to train: set mode to train in job/settings.txt, and run `make run`"
+        )
     for name in ("trained.bin", "history.bin"):
         data = (job / name).read_bytes()
         if (str(len(data)), str(zlib.crc32(data))) != (run[f"{name}_size"], run[f"{name}_checksum"]):
-            raise ValueError(f"job/{name} has changed since the program ended; use `make run` again")
+            raise ValueError(f"job/{name} has changed since the program ended; run `make run` again")
     return run
 
 

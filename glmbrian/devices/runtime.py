@@ -53,7 +53,7 @@ def record(network, parameters, inputs, testing):
 
 
 def _numpy_is_faster(network, n_presentations):
-    """Whether to choose NumPy where Brian may choose: all is done before Cython has compiled."""
+    """Whether Brian may choose the target and NumPy would finish before Cython has compiled."""
     saved = _SAVED_A_STEP + _SAVED_A_PAIR * network.n_inputs * network.n_outputs
     return prefs.codegen.target == "auto" and n_presentations * network.n_steps * saved < _COMPILING
 
@@ -81,7 +81,7 @@ class _Simulation:
             # An upper bound: `end_step` stops the run after the last presentation.
             self.brian.run(n_presentations * self.network.n_steps * self.clock.dt, namespace={})
             if self.n_done < n_presentations:
-                # Brian ends a run at Ctrl-C, and returns as if it were complete.
+                # At Ctrl-C Brian ends the run and returns as if it were complete.
                 raise KeyboardInterrupt("the simulation was stopped, by Ctrl-C or brian2.stop()")
         ended = time.perf_counter()
         return Timing(
@@ -90,8 +90,8 @@ class _Simulation:
 
     def _create(self):
         network = self.network
-        # With names of their own these take none that the user's objects would have had; and
-        # Brian's Cython target finds code that it compiled before.
+        # Fixed names leave the numbered ones to the user's objects, and let Brian's Cython target
+        # find code that it compiled before.
         self.clock = Clock(dt=1 * ms, name="glm_clock")
         self.encoder = RateEncoder(
             np.zeros(network.n_inputs, dtype=np.uint8),

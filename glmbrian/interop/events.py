@@ -1,7 +1,7 @@
 """Event data sets, as of event cameras and silicon cochleas, in the form of Tonic.
 
 A sample is ``(events, label)``, the events a structured array with a row for each: its
-pixel (or frequency channel) ``x``, ``y``, its time ``t`` (in microseconds, usually) and its polarity
+pixel (or frequency channel) ``x``, ``y``, its time ``t`` (usually in microseconds) and its polarity
 ``p``.  That form is plain NumPy, so Tonic itself is not needed.
 """
 
@@ -14,8 +14,8 @@ from brian2 import Quantity, us
 from ..validation import check_shape, integer, seconds
 from .recording import positive_seconds
 
-#: A time so little before the end of its step, in steps, belongs to the next one: of whole
-#: numbers only the step is rounded, and of reals, in single precision perhaps, the time too.
+#: A time that is this close to the end of its step, in steps, belongs to the next one.  With
+#: whole numbers only the step is rounded; with reals, perhaps in single precision, the time is too.
 _STEP_ROUNDING = {"i": 1e-9, "u": 1e-9, "f": 1e-3}
 
 
@@ -46,9 +46,8 @@ def from_tonic(dataset, n_steps, dt, sensor_size=None, pool=1, t_start=None, uni
         When the first step begins, with a Brian unit, and events before are left out;
         by default at the first event of each sample.
     unit : time, optional
-        What the times ``t`` are in, such as ``1*us`` or ``1*second``.  By default
-        microseconds, as in Tonic, if they are whole numbers; real numbers may be anything,
-        and it must be given.
+        The unit of the times ``t``, such as ``1*us`` or ``1*second``.  Whole numbers are in
+        microseconds by default, as in Tonic; for real numbers the unit must be given.
 
     Returns
     -------
@@ -101,7 +100,7 @@ def from_tonic(dataset, n_steps, dt, sensor_size=None, pool=1, t_start=None, uni
     except (MemoryError, ValueError, OverflowError):
         raise ValueError(
             f"n_steps={n_steps}, sensor_size and {len(dataset)} samples make {math.prod(shape):.3g} "
-            "numbers, more than there is memory for; take fewer steps or samples, or a larger pool"
+            "numbers, which do not fit in memory; take fewer steps or samples, or a larger pool"
         ) from None
     labels = []
     for index, image_series in enumerate(X):
@@ -118,7 +117,7 @@ def from_tonic(dataset, n_steps, dt, sensor_size=None, pool=1, t_start=None, uni
         if unit is None and kind == "f":
             raise TypeError(
                 f"{name}: t holds real numbers, up to {t.max():g}, which may be seconds or "
-                "microseconds; say which by unit=1*second or unit=1*us"
+                "microseconds; say which with unit=1*second or unit=1*us"
             )
         begin = t.min() if start is None else start
         steps = np.floor((t - begin) / step + _STEP_ROUNDING[kind])
@@ -170,7 +169,7 @@ def _check_sample(sample, name):
             f"{type(events).__name__}; use the data set without a transform that makes frames"
         )
     if isinstance(events, np.ma.MaskedArray):
-        raise TypeError(f"{name}: events must not be masked; leave out those that do not count")
+        raise TypeError(f"{name}: events must not be masked; leave out the masked ones")
     check_shape(events, f"{name}: events", ("n_events",))
     return events, label
 

@@ -42,14 +42,14 @@ def from_nemos(model, basis, history=None, dt=None):
         A fitted model, with one of the observation models and inverse links above.
     basis : nemos basis
         The basis whose ``compute_features`` gave the model's features: a convolutional
-        one (``RaisedCosineLogConv``, ``HistoryConv`` and so on), or a sum of such; or the
-        transformer made of it, as a pipeline of scikit-learn has it.
+        one (``RaisedCosineLogConv``, ``HistoryConv`` and so on), a sum of such bases, or a
+        transformer made from one, as in a scikit-learn pipeline.
     history : str, optional
         Label of the component whose input were the neuron's own counts.  It becomes
         the feedback kernel.
     dt : Quantity of time, optional
-        Duration of a bin, such as ``1*ms``, which NeMoS does not keep: neurons of the
-        population then run at this step.
+        Duration of a bin, such as ``1*ms``, at which neurons of the population will run.
+        NeMoS does not keep it.
 
     Returns
     -------

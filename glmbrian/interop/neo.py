@@ -16,26 +16,26 @@ def from_neo(spikes, t_start=None, t_stop=None):
         One train a unit.  To take some units only, choose among
         ``segment.spiketrains`` (by their annotations, say) and give the list.
     t_start, t_stop : time, optional
-        When the observation begins and ends, with a Brian unit, in seconds, or as Neo has
-        it; spikes before and after are left out.  By default as the trains say, which
+        When the observation begins and ends, with a Brian unit, in seconds, or as a time of
+        Neo; spikes before and after are left out.  By default the times of the trains, which
         must agree.
 
     Returns
     -------
     Recording, or list of Recording for a Block or several
-        Of a Block one recording for each segment (a trial, usually) in its order; of a
+        For a Block, one recording for each segment (usually a trial), in its order; for a
         list, such as that of ``reader.read()``, those of all its blocks one after the
-        other.  Units have the names of the trains; those without one are numbered.
+        other.  Units have the names of the trains; trains without a name are numbered.
 
     Raises
     ------
     ImportError
         If Neo is not installed.
     TypeError, ValueError
-        If `spikes` is something else (a proxy of lazy reading must be loaded first), or
-        a segment of it holds no train; the trains do not begin and end together and
-        `t_start` or `t_stop` is not given; a train does not reach from `t_start` to
-        `t_stop`, so that the unit would look silent; or a time is not finite.
+        If `spikes` is something else (load proxies from lazy reading first), or one of its
+        segments holds no train; if the trains do not begin and end together and `t_start` or
+        `t_stop` is not given; if a train does not cover all the time from `t_start` to
+        `t_stop`, so that its unit would look silent; or if a time is not finite.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def from_neo(spikes, t_start=None, t_stop=None):
         spikes = [spikes]
     if isinstance(spikes, (str, os.PathLike)):
         raise TypeError(
-            f"spikes must be what Neo has read, and not a path: neo.get_io({str(spikes)!r}).read()"
+            f"spikes must be what Neo has read, not a path: neo.get_io({str(spikes)!r}).read()"
         )
     try:
         trains = list(spikes)
@@ -141,12 +141,12 @@ def _seconds(quantity):
 
 
 def _in_seconds(time):
-    """Return a time that a user gave, with those of the package quantities in seconds."""
+    """Return a time as the user gave it, or in seconds if it is one of the package quantities."""
     return float(_seconds(time)) if hasattr(time, "rescale") and np.ndim(time) == 0 else time
 
 
 def _segments(part, neo):
-    """Return the segments of a block, or of a segment itself."""
+    """Return the segments of a block, or a list of the segment itself."""
     if isinstance(part, neo.Segment):
         return [part]
     if not isinstance(part, neo.Block):

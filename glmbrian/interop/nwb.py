@@ -20,9 +20,9 @@ def from_nwb(source, units=None, t_start=None, t_stop=None):
     Parameters
     ----------
     source : str, Path, pynwb.NWBFile or units table
-        A file, or what has been read from one.  Where it has no units table of its own,
-        that of its processing modules is taken; of several give the one that is meant,
-        such as ``nwbfile.processing["ecephys"]["units"]``.
+        A file, or what has been read from one.  If the file has no units table of its own,
+        that of its processing modules is used; if there are several, give one, such as
+        ``nwbfile.processing["ecephys"]["units"]``.
     units : array_like of int or bool, optional
         Rows of the units table, by number or as a mask of all rows, such as
         ``nwbfile.units["quality"][:] == "good"``; by default all.
@@ -43,8 +43,8 @@ def from_nwb(source, units=None, t_start=None, t_stop=None):
         If the file cannot be read.
     TypeError, ValueError
         If `source` is something else or has no spike times, `units` are not rows of the
-        table, the times are not known or not finite, or ``obs_intervals`` say that a unit
-        has not been observed all the time (it would look silent).
+        table, the times are unknown or not finite, or ``obs_intervals`` say that a unit
+        was not observed all the time (it would look silent).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Spike times of pynapple, in which NeMoS has its recordings."""
+"""Spike times of pynapple, the format of recordings that NeMoS uses."""
 
 import numpy as np
 
@@ -11,8 +11,8 @@ def from_pynapple(spikes, t_start=None, t_stop=None):
     Parameters
     ----------
     spikes : pynapple.TsGroup, Ts or Tsd
-        A group of units, or one unit.  Binned counts (TsdFrame) go to
-        `Recording.from_trains`, or to `fit_population` as they are.
+        A group of units, or one unit.  Give binned counts (TsdFrame) to
+        `Recording.from_trains`, or directly to `fit_population`.
     t_start, t_stop : time, optional
         When the observation begins and ends; spikes before and after are left out.
         By default the interval of ``time_support``, if there is one.
@@ -28,12 +28,12 @@ def from_pynapple(spikes, t_start=None, t_stop=None):
         If pynapple is not installed.
     TypeError, ValueError
         If `spikes` is something else or holds no unit, or ``time_support`` says that the
-        units have not been observed from `t_start` to `t_stop`.
+        units were not observed all the time from `t_start` to `t_stop`.
 
     Notes
     -----
-    Where a group has been made without a ``time_support``, pynapple takes the time from
-    the first to the last spike for it.  Say when the units were observed:
+    If a group is made without a ``time_support``, pynapple sets it to the time from the
+    first to the last spike.  Say when the units were observed:
     ``TsGroup(..., time_support=IntervalSet(0, 60))``.
 
     Examples
@@ -53,7 +53,7 @@ def from_pynapple(spikes, t_start=None, t_stop=None):
         units = dict(spikes.items())
     else:
         raise TypeError(
-            "spikes must be a TsGroup, Ts or Tsd of pynapple (a TsdFrame of counts goes to "
+            "spikes must be a TsGroup, Ts or Tsd of pynapple (give a TsdFrame of counts to "
             f"Recording.from_trains), got {spikes!r}"
         )
     if not units:

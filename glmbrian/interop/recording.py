@@ -23,7 +23,7 @@ _TIME_ROUNDING = 1e-9
 
 _COLLISIONS = ("error", "clip")
 
-#: In a recording: more would take the memory of the machine.
+#: The most steps in a recording: more would exhaust the machine's memory.
 MOST_STEPS = 2**31
 
 
@@ -41,7 +41,7 @@ class Recording:
     names : sequence of str, optional
         Names of the units; by default "0", "1", ...
     dt : Quantity of time, optional
-        The time step of what has been recorded, if it came in steps.
+        The time step of the data, if they came in steps.
 
     Attributes
     ----------
@@ -86,8 +86,8 @@ class Recording:
             raise ValueError(f"t_stop must be after t_start, got {start:g} s to {stop:g} s")
         if isinstance(times, Mapping):
             raise TypeError(
-                "times must be a sequence of arrays, one a unit, and not a mapping: give "
-                "list(times.values()), or read a TsGroup of pynapple by glmbrian.interop.from_pynapple"
+                "times must be a sequence of arrays, one per unit, not a mapping: give "
+                "list(times.values()), or read a TsGroup of pynapple with glmbrian.interop.from_pynapple"
             )
         try:
             times = list(times)
@@ -127,8 +127,8 @@ class Recording:
         Returns
         -------
         Recording
-            With all neurons of the group that is monitored, silent ones too, and the time
-            step of its clock.
+            Of all neurons of the monitored group, including silent ones, with the time step
+            of its clock.
 
         Raises
         ------
@@ -167,8 +167,8 @@ class Recording:
         ----------
         trains : array_like of 0 and 1, shape (n_steps, n_units)
         dt : time
-            Duration of a step; a spike is put at the beginning of its step.  A TsdFrame of
-            pynapple says it by itself.
+            Duration of a step; a spike is put at the beginning of its step.  Not needed for
+            a TsdFrame of pynapple, which knows it.
         t_start : time
             When the first step begins.
         names : sequence of str, optional
@@ -197,7 +197,7 @@ class Recording:
         arrays, dt = in_steps({"trains": trains}, dt)
         trains = binary_array(arrays["trains"], "trains", ("n_steps", "n_units"))
         if dt is None:
-            raise TypeError("dt must be given: the duration of a step of the trains, such as 1*ms")
+            raise TypeError("dt must be given: the duration of a step, such as 1*ms")
         dt, start = float(dt), float(seconds(t_start, "t_start"))
         return cls(
             [start + np.flatnonzero(train) * dt for train in trains.T],
@@ -251,7 +251,7 @@ class Recording:
         Parameters
         ----------
         dt : time, optional
-            Duration of a step; by default that of the recording, if it came in steps.
+            Duration of a step; by default `dt` of the recording.
         collisions : {"error", "clip"}
             A GLM neuron spikes at most once in a step.  Where a unit spikes more often,
             raise an error, or keep one spike.
@@ -281,7 +281,7 @@ class Recording:
         array([1, 0, 1], dtype=uint8)
         """
         if dt is None and self.dt is None:
-            raise TypeError("dt must be given, such as 1*ms: this recording did not come in steps")
+            raise TypeError("dt must be given, such as 1*ms: this recording does not know its time step")
         steps, n_steps = self._binned(self.dt if dt is None else dt, collisions)
         trains = np.zeros((n_steps, len(self)), dtype=np.uint8)
         for unit, of_unit in enumerate(steps):
@@ -345,7 +345,7 @@ class Recording:
         if not n_steps < MOST_STEPS:
             raise ValueError(
                 f"dt must be longer: from {self.t_start} to {self.t_stop} there are {n_steps:.3g} "
-                f"steps of {dt * second}, and at most {MOST_STEPS} are allowed"
+                f"steps of {dt * second}, but at most {MOST_STEPS} are allowed"
             )
         n_steps = max(1, math.ceil(n_steps))
         steps, colliding = [], {}
@@ -392,29 +392,29 @@ def spikes_between(times, start, stop):
 
 
 def observed_part(times, intervals, names, t_start=None, t_stop=None):
-    """Return the recording of a time in which all units have been observed.
+    """Return the recording of a time in which all units were observed.
 
     Parameters
     ----------
     times : list of array of float
         Spike times of each unit in seconds.
     intervals : list of array, shape (n, 2)
-        When each unit has been observed, in seconds; of no interval nothing is known.
+        When each unit was observed, in seconds; no interval means that this is unknown.
     names : list of str
     t_start, t_stop : time, optional
-        Spikes before and after are left out.  By default those that all units share.
+        Spikes before and after are left out.  By default the times that all units share.
 
     Raises
     ------
     ValueError
-        If a time is not finite, the beginning or end are not known, or a unit has not been
-        observed all the time: silence that nobody saw would be taken for silence.
+        If a time is not finite, the beginning or the end is unknown, or a unit was not
+        observed all the time, which would then count as silence.
     """
     for name, of_unit in zip(names, times):
         if not np.all(np.isfinite(of_unit)):
             raise ValueError(
                 f"the unit {name!r} has {np.count_nonzero(~np.isfinite(of_unit))} spike time(s) that "
-                "are NaN or infinite; take them out of the data, or leave the unit out"
+                "are NaN or infinite; remove them from the data, or leave the unit out"
             )
     start = _observed_edge(0, "t_start", t_start, intervals, times)
     stop = _observed_edge(1, "t_stop", t_stop, intervals, times)
@@ -422,8 +422,8 @@ def observed_part(times, intervals, names, t_start=None, t_stop=None):
         if len(of_unit) and not is_observed(of_unit, start, stop):
             raise ValueError(
                 f"the unit {name!r} has not been observed all the time from {start:g} s to {stop:g} s, "
-                f"but from {_listed_intervals(of_unit)}, and would look silent: choose t_start and "
-                "t_stop within, leave the unit out, or mend what the data say of it"
+                f"but from {_listed_intervals(of_unit)}, so that it would look silent: choose t_start "
+                "and t_stop within, leave the unit out, or correct the data"
             )
     if t_start is not None:
         times = spikes_between(times, start, math.inf)
@@ -442,13 +442,13 @@ def _observed_edge(edge, name, given, intervals, times):
         if spikes.size:
             found = f"; there are spikes from {spikes.min():g} s to {spikes.max():g} s"
         raise ValueError(
-            f"{name} must be given: of some units it is not known when they were observed, or there "
-            f"are several intervals{found}"
+            f"{name} must be given: for some units the data do not say when they were observed, or list "
+            f"several intervals{found}"
         )
     edges = [float(of_unit[0][edge]) for of_unit in intervals]
     if not all(is_same_time(time, edges[0]) for time in edges):
         begins, ends = (np.stack([of_unit[0] for of_unit in intervals])[:, k] for k in (0, 1))
-        within = f", within the time of all, {begins.max():g} s to {ends.min():g} s"
+        within = f", within the time common to all, {begins.max():g} s to {ends.min():g} s"
         raise ValueError(
             f"the units must have the same {name}, got {min(edges) * second} to "
             f"{max(edges) * second}; give {name}{within if begins.max() < ends.min() else ''}"

@@ -28,8 +28,8 @@ struct Spikes {
 };
 
 // Draws the spike trains of one presentation.  Four steps share one hash, since each
-// needs 16 bits of it; a second one is needed only where those equal the level of an input
-// and the level is no whole number.
+// needs 16 bits of it; a second one is needed only where these equal the whole part of an
+// input's level, and the level has a fraction.
 class Encoder {
 public:
     Spikes spikes;
@@ -109,7 +109,7 @@ private:
     int n_active_;
     std::vector<int32_t> active_;
     std::vector<uint16_t> level_;
-    std::vector<float> rest_;  // of a level that is no whole number
+    std::vector<float> rest_;  // the fraction of each level
     bool any_rest_;
     std::vector<uint8_t> pattern_, open_;
 

@@ -72,7 +72,7 @@ public:
         const int64_t phases = schedule_.job.train ? 2 : 1;
         const int64_t n_steps = schedule_.job.n_items * schedule_.job.n_epochs * phases * N_STEPS;
         if (!schedule_.is_over())
-            fail("the run must take " + std::to_string(n_steps) + " time steps, and took others");
+            fail("the run must take exactly " + std::to_string(n_steps) + " time steps; start it with `make run`");
         if (!schedule_.job.train) return schedule_.finish(n_steps);
         ResultFile learned("trained.bin");
         for (size_t pair = 0; pair < (size_t)N_INPUTS * N_OUTPUTS; pair++)

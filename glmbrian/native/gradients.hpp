@@ -8,8 +8,8 @@
 #include <cmath>
 #include <vector>
 
-// Arrays of a size that the user chooses, such as the number of steps, are vectors or belong
-// to an object made by `new`: they may be larger than the stack, and than 2 GB.
+// Arrays whose size the user chooses, such as those over steps, are vectors or belong to an
+// object made by `new`: they may be larger than the stack, even than 2 GB.
 namespace glmbrian {
 
 // log(g + (1 - g) w), given both logarithms and loss = 1 - w.

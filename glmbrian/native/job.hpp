@@ -95,7 +95,7 @@ private:
     const T* data_ = nullptr;
 };
 
-// What a run begins with must be finite; rates and weights must not be negative either.
+// What a run starts from must be finite; learning rates and sample weights must not be negative.
 inline std::vector<double> read_numbers(const std::string& path, size_t size, bool may_be_negative)
 {
     const std::vector<double> values = read_array<double>(path, size);
@@ -136,8 +136,8 @@ inline uint32_t checksum(const void* data, size_t size, uint32_t before = 0)
     return ~value;
 }
 
-// What a training leaves in the folder job.  A file appears under its name when it is
-// complete; run.txt is the last, and tells how to know whether they are whole.
+// A file that a training leaves in the folder job.  It appears under its name only when it is
+// complete.  run.txt comes last, and holds the sizes and checksums of the others.
 class ResultFile {
 public:
     explicit ResultFile(const std::string& name)
@@ -161,7 +161,7 @@ public:
             + std::to_string(checksum_) + "\n";
     }
 
-    // Whatever becomes of this run, the results of an earlier one are not its own.
+    // If this run fails, the results of an earlier one must not pass for its own.
     static void remove_all()
     {
         for (const char* path : {"job/run.txt", "job/trained.bin", "job/history.bin"})
@@ -192,7 +192,7 @@ inline long long peak_memory()
     return usage.ru_maxrss;
 }
 
-// The lines of job/settings.txt: a name and a value each.  People may change them.
+// The lines of job/settings.txt, each with a name and a value.  Users may change them.
 class Settings {
 public:
     explicit Settings(const std::string& path) : path_(path)
@@ -204,8 +204,8 @@ public:
             std::string name, value, more;
             if (!(words >> name)) continue;
             if (!(words >> value) || words >> more)
-                fail(path + ": a line must be a name and a value, got '" + line + "'");
-            if (!values_.emplace(name, value).second) fail(path + ": " + name + " is there twice");
+                fail(path + ": each line must be a name and a value, got '" + line + "'");
+            if (!values_.emplace(name, value).second) fail(path + ": " + name + " is given twice");
         }
     }
 
@@ -240,7 +240,7 @@ public:
     // Returns all of them, once each has been asked for.
     std::string finish() const
     {
-        if (!values_.empty()) fail(path_ + ": " + values_.begin()->first + " is no setting");
+        if (!values_.empty()) fail(path_ + ": " + values_.begin()->first + " is not a setting");
         return taken_;
     }
 
@@ -278,12 +278,12 @@ struct Job {
         rate = given.choice("decoding", {"first-to-spike", "rate"}) == "rate";
         if (rate != (N_FEEDBACK > 0))
             fail(path + ": decoding must be " + (rate ? "first-to-spike" : "rate")
-                 + ", for which the program was written; write another for the other");
+                 + ", which the program was exported for; to change it, export again");
         early_stop = !train && !rate;
         weighted = given.choice("weighted", {"0", "1"}) == "1";
         const std::string kind = given.choice("data", {"bytes", "levels", "trains"});
         data = kind == "bytes" ? Data::bytes : kind == "levels" ? Data::levels : Data::trains;
-        // An item takes a byte or more.
+        // Each item takes at least a byte.
         n_items = (int64_t)given.integer("n_items", 1, size_of("job/data.bin"));
         n_epochs = (int64_t)given.integer("n_epochs", 1, INT64_MAX / n_items);
         batch_size = (int64_t)given.integer("batch_size", 1, INT64_MAX);

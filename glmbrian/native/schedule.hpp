@@ -10,7 +10,7 @@ namespace glmbrian {
 // Potentials or errors of the outputs of one replica.
 typedef double Trace[N_STEPS][N_CLASSES];
 
-// Presentations after which to look at the clock, which takes as long as some steps.
+// How many presentations pass between looks at the clock, which take as long as some steps.
 constexpr int64_t LOOK_EVERY = N_STEPS < 128 ? 128 / N_STEPS : 1;
 
 class Schedule {
@@ -94,7 +94,7 @@ public:
         return true;
     }
 
-    // Ends a training, with the file of what was learned, or a test.
+    // Ends a training, given the file of what it learned, or a test.
     void finish(int64_t n_steps_run, ResultFile* learned = nullptr)
     {
         show_progress(true);

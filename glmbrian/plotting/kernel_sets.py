@@ -21,7 +21,7 @@ class KernelSet:
     values : ndarray of float, shape (n_sources, n_targets, window)
     step : of a lag in ms, or None for lags in steps
     classes : list of the targets' labels, or None for targets known by their index
-    name : of the kernels among several, or None
+    name : which kernel of a population this is, or None
     """
 
     values: np.ndarray
@@ -80,9 +80,9 @@ class KernelSet:
 
 
 def kernel_set(model, dt, kernel=None):
-    """Return the `KernelSet` of a fitted classifier, of what has kernels, or of an array.
+    """Return the `KernelSet` of a fitted classifier, of an object with kernels, or of an array.
 
-    Of a population it is that of the name `kernel`, by default its first.
+    For a population this is the kernel named `kernel`, by default its first.
     """
     step = milliseconds(dt)
     if isinstance(model, GLMPopulation):
@@ -93,7 +93,9 @@ def kernel_set(model, dt, kernel=None):
         values = _not_empty(model.kernel(name))
         return KernelSet(values, step or milliseconds(model.dt), name=name)
     if kernel is not None:
-        raise ValueError("kernel is for a GLMPopulation, whose kernels have names")
+        raise ValueError(
+            "kernel must be left out unless model is a GLMPopulation, whose kernels have names"
+        )
     if isinstance(model, GLMClassifier):
         check_is_fitted(model, "weights_")
         values = model.basis_.kernels(model.weights_)
@@ -103,8 +105,8 @@ def kernel_set(model, dt, kernel=None):
         values, step = model.kernels(), step or clock_step(getattr(model, "target", model))
     if not isinstance(values, np.ndarray):
         raise TypeError(
-            "model must be a fitted GLMClassifier, GLMSynapses, or an array of kernels of the "
-            f"shape (n_source, n_target, window), or a GLMPopulation, got {model!r}"
+            "model must be a fitted GLMClassifier, GLMSynapses, a GLMPopulation, or an array of "
+            f"kernels of the shape (n_source, n_target, window), got {model!r}"
         )
     values = finite_array(values, "model (an array of kernels)", ("n_source", "n_target", "window"))
     return KernelSet(_not_empty(values), step)
@@ -125,8 +127,8 @@ def feedback_kernels(model, dt):
         values, step = model.feedback_kernels(), step or clock_step(model)
     if not isinstance(values, np.ndarray):
         raise TypeError(
-            "model must be a fitted GLMClassifier, GLMNeurons, or an array of feedback kernels "
-            f"of the shape (n, window), or a GLMPopulation, got {model!r}"
+            "model must be a fitted GLMClassifier, GLMNeurons, a GLMPopulation, or an array of "
+            f"feedback kernels of the shape (n, window), got {model!r}"
         )
     values = finite_array(values, "model (an array of feedback kernels)", ("n", "window"))
     return _not_empty(values), step, "neuron", range(len(values))

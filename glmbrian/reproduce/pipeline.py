@@ -276,7 +276,7 @@ def _description(protocol, device):
 
 def _earlier_runs(output, about):
     """Return the runs whose results are in a folder, if they are of what `about` describes."""
-    remove_unfinished(output)  # even one that was killed before it had written anything
+    remove_unfinished(output)  # one may be all that a killed run has left
     if not output.exists() or (output.is_dir() and not any(output.iterdir())):
         return []
     try:
@@ -298,10 +298,10 @@ def _earlier_runs(output, about):
 
 
 def _as_described_today(earlier):
-    """Return what another version of the package has written in the form of this one.
+    """Return the description that another version of the package wrote, in this version's form.
 
-    Parameters that it did not know yet were as by default; and with other versions of the
-    package, unlike those of other packages, the same seeds give the same results.
+    Parameters that it did not know yet had their defaults.  The version itself does not matter:
+    unlike with other packages, the same seeds give the same results with any version.
     """
     defaults = GLMClassifier().get_params()
     return {

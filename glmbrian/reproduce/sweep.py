@@ -27,7 +27,7 @@ from ..scratch import scratch_folder
 from ..storage import write_text
 from ..validation import integer
 
-#: Where libraries for linear algebra look for their number of threads.
+#: Environment variables that set the number of threads of libraries for linear algebra.
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 #: Seconds to wait for the scheduler of a cluster.
@@ -111,17 +111,17 @@ def local_workers(n_jobs):
         yield _run_here
         return
     with scratch_folder("glmbrian-workers", tempfile.gettempdir()) as folder:
-        # Their number of threads is that of the cores that each has for itself.
+        # Each worker gets as many threads as it has cores for itself.
         environment = dict.fromkeys(_THREADS, str(max(1, joblib.cpu_count() // n_jobs)))
-        # joblib itself tells no worker of its parent: some would wait for work for minutes.
+        # joblib's own workers do not notice that their parent has ended, and wait for minutes.
         executor = ProcessPoolExecutor(
             n_jobs,
             initializer=_end_with,
             initargs=(os.getpid(),),
-            env={**environment, "TMPDIR": str(folder)},  # for all that killed ones leave
+            env={**environment, "TMPDIR": str(folder)},  # so that what killed ones leave is removed
         )
         try:
-            # With more at a time its thread would fail when all is ended.
+            # With more calls at a time, the executor's thread would fail at shutdown.
             yield functools.partial(_run_in, executor, 2 * n_jobs)
         finally:
             executor.shutdown(wait=True, kill_workers=True)
@@ -132,10 +132,10 @@ def _run_here(calls):
 
 
 def _run_in(executor, most, calls):
-    """Yield the results of calls, of which `most` are handed out at a time."""
+    """Yield the results of calls; at most `most` of them are submitted at a time."""
     calls, running = iter(calls), set()
     while True:
-        # Ctrl-C in a terminal reaches the workers too, which would print where they were.
+        # Ctrl-C in a terminal also reaches the workers, which would print tracebacks.
         with _blocked(signal.SIGINT):
             for function, arguments, named in itertools.islice(calls, most - len(running)):
                 running.add(executor.submit(function, *arguments, **named))
@@ -148,7 +148,7 @@ def _run_in(executor, most, calls):
 
 @contextlib.contextmanager
 def _blocked(number):
-    """Let a signal wait, and never reach the processes that are started meanwhile."""
+    """Delay a signal, and block it for good in processes that are started meanwhile."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [number])
     try:
         yield
@@ -204,5 +204,5 @@ def dask_workers(address):
                 f"for several, but {found}; start them with: dask worker {address} --nthreads 1"
             )
         with joblib.parallel_config(backend="dask"):
-            # Each job takes long enough to be handed out by itself.
+            # Each job takes long enough to be submitted by itself.
             yield joblib.Parallel(n_jobs=-1, batch_size=1, return_as="generator_unordered")
