@@ -28,7 +28,7 @@ class WriteThrough(np.ndarray):
 
     # The results of NumPy's functions are not parameters.
     __array_priority__ = -1.0
-    _set_items = None
+    _set_items = _part_of = None
 
     def __new__(cls, values, name, set_items):
         array = values.view(cls)
@@ -38,8 +38,10 @@ class WriteThrough(np.ndarray):
 
     def __getitem__(self, item):
         result = super().__getitem__(item)
-        is_part = isinstance(result, WriteThrough) and not result.flags.writeable
-        return result if is_part else np.asarray(result)[()]
+        if isinstance(result, WriteThrough) and not result.flags.writeable:
+            result._part_of = self, item
+            return result
+        return np.asarray(result)[()]
 
     def __setitem__(self, item, value):
         if self._set_items is not None:
@@ -57,17 +59,31 @@ class WriteThrough(np.ndarray):
                 "change a copy()"
             )
 
+    def fill(self, value):
+        self[...] = value
+
     def __array_ufunc__(self, ufunc, method, *inputs, out=(), **keywords):
         inputs = [np.asarray(x) if isinstance(x, WriteThrough) else x for x in inputs]
-        if not any(isinstance(array, WriteThrough) for array in out):
-            return getattr(ufunc, method)(*inputs, **(dict(out=out) if out else {}), **keywords)
-        result = getattr(ufunc, method)(*inputs, **keywords)
-        (array,) = out
-        if array._set_items is None:
-            # synapses.w[0] += 1: Python assigns the result to the item
-            return result
-        array[...] = result
-        return array
+        if not out:
+            return getattr(ufunc, method)(*inputs, **keywords)
+        # With `where`, what is not computed stays as it is.
+        results = [np.array(array) if isinstance(array, WriteThrough) else array for array in out]
+        getattr(ufunc, method)(*inputs, out=tuple(results), **keywords)
+        taken = [
+            array._take(result) if isinstance(array, WriteThrough) else array
+            for array, result in zip(out, results)
+        ]
+        return taken[0] if len(taken) == 1 else tuple(taken)
+
+    def _take(self, result):
+        """Set all values, and return what an operator such as ``*=`` leaves."""
+        if self._part_of is None:
+            self[...] = result
+            return self
+        # In synapses.w[0] += 1 Python assigns what it gets here to the item, once more.
+        whole, item = self._part_of
+        whole[item] = result
+        return result
 
     def __hash__(self):
         raise TypeError(

@@ -115,8 +115,9 @@ def test_weights_are_an_array_like_any_other():
     [
         lambda w: w[0].__setitem__(1, 7),
         lambda w: w.T.__setitem__(0, 7),
-        lambda w: w.fill(7),
+        lambda w: w[0].fill(7),
         lambda w: w.sort(),
+        lambda w: w.ravel().__imul__(7),
         lambda w: np.asarray(w).__setitem__(0, 7),
         lambda w: np.add.at(w, 0, 7),
     ],
@@ -126,6 +127,33 @@ def test_no_change_is_silently_lost(change):
     synapses.w = np.arange(18)[::-1].reshape(3, 3, 2)
     with pytest.raises(ValueError, match="read-only|part of a parameter"):
         change(synapses.w)
+
+
+def test_weights_are_changed_in_place():
+    _, synapses = make(True)
+    synapses.w = values = np.arange(1.0, 19).reshape(3, 3, 2)
+    for row in synapses.w:
+        row /= row.sum()
+    expected = values / values.sum(axis=(1, 2), keepdims=True)
+    np.testing.assert_allclose(synapses.w, expected)
+    few = expected > 0.2
+    np.multiply(synapses.w, 2, out=synapses.w, where=few)
+    np.testing.assert_allclose(synapses.w, np.where(few, 2 * expected, expected))
+    synapses.w.fill(3)
+    assert (synapses.w == 3).all()
+
+
+def test_a_copy_of_weights_is_changed_in_place():
+    _, synapses = make(True)
+    synapses.w = 1
+
+    def double(array):
+        array *= 2
+
+    changed = synapses.w.copy()
+    double(changed)
+    np.add(changed, 1, out=changed)
+    assert (changed == 3).all() and (synapses.w == 1).all()
 
 
 @pytest.mark.parametrize(
