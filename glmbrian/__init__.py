@@ -57,6 +57,9 @@ _HOMES = {
 def __getattr__(name):
     from importlib import import_module
 
+    # Whoever looks through all modules asks for such names, and one of them runs the program.
+    if name.startswith("__") or not name.isidentifier():
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     _import_brian()
     if name in _HOMES:
         found = getattr(import_module(f".{_HOMES[name]}", __name__), name)

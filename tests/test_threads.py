@@ -157,3 +157,10 @@ with ThreadPoolExecutor(2) as pool:
 assert [one.n_basis for one in made] == [1, 2] and signal.signal is before
 """
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_names_that_the_package_does_not_have():
+    # "__main__" would run the command line, and end this process.
+    for name in ("__main__", "__wrapped__", "nothing", "learning.nothing"):
+        assert not hasattr(glm, name)
+    assert glm.learning is sys.modules["glmbrian.learning"]
