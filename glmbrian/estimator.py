@@ -432,6 +432,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         """
         choice(self.device, "device (of an export)", EXPORTING)
         untrained = clone(self)
+        name_to_save(self.activation)
         network, training, inputs, labels, classes, start = untrained._prepare(X, y)
         untrained._set_learned(start, network, classes, training.n_epochs * len(inputs))
         untrained.history_ = np.empty(0)

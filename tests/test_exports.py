@@ -4,12 +4,14 @@ import os
 import shutil
 import subprocess
 import zlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from conftest import quick_compilation
 
 import glmbrian as glm
+from glmbrian.activations import get_activation
 
 pytestmark = pytest.mark.compiled
 WHOLE = os.environ.get("GLMBRIAN_EXHAUSTIVE") == "1"
@@ -222,3 +224,10 @@ def test_a_test_run_instead_of_a_training(copy):
     assert run(copy).returncode == 0
     with pytest.raises((ValueError, OSError), match="has not run yet|was not told to train"):
         glm.GLMClassifier.load(copy)
+
+
+def test_an_activation_that_no_file_holds_is_refused_before_anything_is_written(tmp_path, monkeypatch):
+    own = replace(get_activation("sigmoid"), name="own")
+    monkeypatch.setattr("glmbrian.estimator.new_folder", None)
+    with pytest.raises(ValueError, match="activation must be one of sigmoid, .* to be saved"):
+        make_classifier(activation=own).export(FEW.X_train, FEW.y_train, tmp_path / "project")
