@@ -1,5 +1,6 @@
 """The progress bar of training and testing."""
 
+import contextlib
 import sys
 
 from tqdm import tqdm
@@ -34,19 +35,27 @@ class Progress:
         return self
 
     def __exit__(self, *exception):
-        self._bar.close()
+        with _write_errors_ignored():
+            self._bar.close()
 
     def compiling(self):
         """Say that a program is being compiled, which takes seconds at once."""
-        self._bar.delay = 0
-        self._bar.set_description("compiling")
+        with _write_errors_ignored():
+            self._bar.delay = 0
+            self._bar.set_description("compiling")
 
     def __call__(self, done):
-        if done == 0:
-            # Compiling, if any, is over and does not count into the speed.
-            self._bar.reset()
-            self._bar.set_description(self._task, refresh=False)
-        self._bar.update(done - self._bar.n)
+        with _write_errors_ignored():
+            if done == 0:
+                # Compiling, if any, is over and does not count into the speed.
+                self._bar.reset()
+                self._bar.set_description(self._task, refresh=False)
+            self._bar.update(done - self._bar.n)
+
+
+def _write_errors_ignored():
+    """A bar that cannot be written, to a full disk or a closed pipe, must not end a fit."""
+    return contextlib.suppress(OSError)
 
 
 class Silent:

@@ -1,6 +1,10 @@
 """The classifier: accuracy on real digits, its cost, its files and its errors."""
 
+import errno
+import io
 import json
+import os
+import sys
 
 import numpy as np
 import pytest
@@ -10,6 +14,7 @@ from sklearn.preprocessing import MinMaxScaler
 
 import glmbrian as glm
 from glmbrian.learning import membrane_potential
+from glmbrian.progress import Progress
 
 DIGITS = glm.datasets.load_mnist((5, 7))
 compiled = pytest.mark.compiled
@@ -422,3 +427,15 @@ def test_an_export_that_fails_leaves_the_folder_as_it_was(tmp_path, monkeypatch)
     assert list(tmp_path.rglob("*")) == [tmp_path / "empty"]
     with pytest.raises(ValueError, match="device .* must be one of 'cpp_standalone', 'genn'"):
         glm.GLMClassifier(device="runtime").export(GOOD_X, GOOD_Y, tmp_path / "new")
+
+
+def test_a_progress_bar_that_cannot_be_written_ends_nothing(monkeypatch):
+    class FullDisk(io.StringIO):
+        def write(self, text):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(sys, "stderr", FullDisk())
+    with Progress("training", 10, show=True) as progress:
+        progress.compiling()
+        for done in range(10):
+            progress(done)
