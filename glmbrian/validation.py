@@ -248,7 +248,7 @@ def check_brian_arguments(dt=None, clock=None, order=0, name="object*"):
         raise TypeError(f"name must be a string such as 'output', got {name!r}")
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*\*?", name):
         raise ValueError(
-            "name must consist of letters, digits and underscores, not begin with a digit, and may "
+            "name must be made of letters, digits and underscores, not begin with a digit, and may "
             f"end in '*', got {name!r}"
         )
 

@@ -465,7 +465,7 @@ def test_single_calls_share_their_random_numbers():
     assert len(set(numbered)) == 2 and numbered == fitted.predict(BYTES[:6]).tolist()
 
 
-@pytest.mark.parametrize("first", [-1, 1.5, None, 2**31 - 20, "1", True])
+@pytest.mark.parametrize("first", [-1, 1.5, None, 2**63 - 20, "1", True])
 def test_bad_numbers_of_presentations(first, monkeypatch):
     fitted = small().fit(BYTES, Y)
     monkeypatch.setattr("glmbrian.devices.runtime.test", None)  # not reached
