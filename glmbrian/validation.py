@@ -114,6 +114,14 @@ def plain_array(value, name, kind="numbers", error=TypeError):
 
     If it cannot be an array, `error` is raised, with the `kind` of array that is wanted.
     """
+    # NumPy would make object arrays of mappings and of pynapple's event times.
+    if isinstance(value, Mapping) or (
+        hasattr(value, "time_support") and not hasattr(value, "values")
+    ):
+        raise TypeError(
+            f"{name} must be an array, got a {type(value).__name__} (to bin spike times of pynapple, "
+            "write glmbrian.interop.from_pynapple(spikes).trains(dt))"
+        )
     check_plain(value, name)
     try:
         array = np.asarray(value)
@@ -145,14 +153,6 @@ def check_plain(value, name):
         )
     if isinstance(value, np.ndarray) and value.dtype == object:
         value = value.ravel().tolist()
-    # NumPy would make object arrays of mappings and of pynapple's event times.
-    if isinstance(value, Mapping) or (
-        hasattr(value, "time_support") and not hasattr(value, "values")
-    ):
-        raise TypeError(
-            f"{name} must be an array, got a {type(value).__name__} (to bin spike times of pynapple, "
-            "write glmbrian.interop.from_pynapple(spikes).trains(dt))"
-        )
     # Lists may be long, and mostly hold numbers, which need no check.
     if isinstance(value, (list, tuple)):
         if not all(issubclass(of, (numbers.Number, np.generic, str)) for of in set(map(type, value))):

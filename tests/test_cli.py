@@ -301,7 +301,7 @@ def test_clearing_the_cache_tells_what_it_could_not_remove(tmp_path, monkeypatch
     (tmp_path / "programs").rename(tmp_path / "elsewhere")
     (tmp_path / "programs").symlink_to("elsewhere")
     assert main(["cache", "--clear"]) == 2
-    assert "programs is a link" in capsys.readouterr().err
+    assert "programs must be a folder, but is a link" in capsys.readouterr().err
     assert (tmp_path / "elsewhere" / used).exists()
 
 
