@@ -52,7 +52,7 @@ def record(network, parameters, inputs, testing):
     return simulation.traces
 
 
-def _numpy_is_faster(network, n_presentations):
+def numpy_is_faster(network, n_presentations):
     """Whether Brian may choose the target and NumPy would finish before Cython has compiled."""
     saved = _SAVED_A_STEP + _SAVED_A_PAIR * network.n_inputs * network.n_outputs
     return prefs.codegen.target == "auto" and n_presentations * network.n_steps * saved < _COMPILING
@@ -110,7 +110,7 @@ class _Simulation:
             name="glm_outputs",
         )
         target = None
-        if _numpy_is_faster(network, self.n_presentations):
+        if numpy_is_faster(network, self.n_presentations):
             target = NumpyCodeObject
             use_numpy(self.encoder)
             use_numpy(self.neurons)
