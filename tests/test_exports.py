@@ -140,7 +140,7 @@ def test_settings_that_are_wrong(copy, name, values, allowed):
         (lambda text: text + "epochs 3\n", "epochs is not a setting"),
         (lambda text: text.replace("n_epochs 2", "n_epochs 2 3"), "each line must be a name and a value"),
         (lambda text: text.replace("n_epochs 2", "n_epochs"), "each line must be a name and a value"),
-        (lambda text: text.replace("rate", "first-to-spike"), "decoding must be rate, for which"),
+        (lambda text: text.replace("rate", "first-to-spike"), "decoding must be rate, which"),
         (lambda text: "", "lacks the setting mode"),
         (lambda text: text.replace("n_items 40", "n_items 39"), "has the wrong size"),
         (lambda text: text.replace("weighted 0", "weighted 1"), "cannot read job/sample_weights.bin"),

@@ -195,12 +195,12 @@ def on_device(name):
 
 @pytest.mark.parametrize("users_state", ["another device"], indirect=True)
 @pytest.mark.parametrize("device", [on_device("cpp_standalone"), on_device("genn")])
-def test_an_error_in_generating_code_changes_nothing(device, users_state, tmp_path, monkeypatch):
+def test_an_error_in_generating_code_changes_nothing(device, users_state, monkeypatch):
     # GeNN itself is needed only for compiling.
     monkeypatch.setattr("glmbrian.devices.genn.check_environment", lambda gpu: None)
     wrong = classifier(device, activation=with_expression("unheard_of(u)"))
     with pytest.raises(Exception, match="unheard_of|An error occurred when preparing an object"):
-        wrong.export(X, Y, tmp_path / "project")
+        wrong.fit(X, Y)
     assert_same(users_state)
 
 
