@@ -486,7 +486,9 @@ def test_trainers_follow_one_another_and_never_meet(simulated_by):
     encoder, neurons, synapses, first = parts.values()
     second = glm.Trainer(neurons, synapses, 4, [1, 0])
     network = Network(*parts.values(), second)
-    assert f"two trainers at once, {first.name} and {second.name}" in error_of(network, 4 * ms)
+    # Brian sorts them by name, as text: "trainer_10" comes before "trainer_9".
+    names = " and ".join(sorted([first.name, second.name]))
+    assert f"two trainers at once, {names}" in error_of(network, 4 * ms)
     encoder, neurons, synapses, first = small_network().values()
     network = Network(encoder, neurons, synapses, first)
     network.run(4 * 4 * ms, namespace={})
