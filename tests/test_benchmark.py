@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from glmbrian import cache
 from glmbrian.benchmark import comparisons, interleaved, report, scaling, workload
 from glmbrian.benchmark.package import Package, accuracy, micros
 from glmbrian.benchmark.peers import NumbaKernel
@@ -148,9 +149,9 @@ def test_command_refuses_before_it_measures(no_measuring, tmp_path, monkeypatch,
 
 def test_cache_command(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("GLMBRIAN_CACHE_DIR", str(tmp_path))
-    program = tmp_path / "programs" / "abc"
-    program.mkdir(parents=True)
-    (program / "files.json").write_text("{}")
+    key = cache.content_key("any")
+    with cache.find_or_build(key, lambda folder: None):
+        program = tmp_path / "programs" / key
     assert main(["cache", "--json"]) == 0
     told = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert told["programs"] == 1 and told["folder"] == str(tmp_path)
