@@ -62,12 +62,18 @@ def networks_with(brian_object):
 
     Brian tells an object which of them runs it only after its first run.
     """
-    networks = [reference() for reference in Network.__instances__()]
+    # Copies, since another thread may be creating networks, and changing its own. One that
+    # is not complete yet has no objects, or no schedule.
+    networks = [reference() for reference in list(Network.__instances__())]
     return [
         network
         for network in networks
-        if network is not None and any(brian_object is part for part in network.sorted_objects)
+        if network is not None and _contains(getattr(network, "objects", ()), brian_object)
     ]
+
+
+def _contains(objects, wanted):
+    return any(part is wanted or _contains(part.contained_objects, wanted) for part in list(objects))
 
 
 def network_of(brian_object):

@@ -43,6 +43,17 @@ def test_spike_array_ends_with_the_number_of_spikes():
     assert spikes[-1] == 2 and len(spikes) == 5
 
 
+def test_networks_of_an_object():
+    group = NeuronGroup(1, "v : 1", threshold="v > 0", reset="")
+    networks = [Network(group), Network(NeuronGroup(1, "v : 1")), Network(group)]
+    # As another thread leaves one that it has not built yet, before and after its objects are set.
+    half_built = [Network.__new__(Network), Network.__new__(Network)]
+    half_built[1].objects = set()
+    for part in (group, group.thresholder["spike"]):
+        found = brian_internals.networks_with(part)
+        assert {id(network) for network in found} == {id(networks[0]), id(networks[2])}
+
+
 def test_different_time_steps_are_warned_of_unless_they_may_differ():
     source = NeuronGroup(1, "v : 1", threshold="v > 0", reset="", dt=0.1 * ms)
     target = NeuronGroup(1, "v : 1", dt=1 * ms)
