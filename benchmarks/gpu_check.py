@@ -149,7 +149,7 @@ def main():
     if options.run:
         sys.exit(not check_and_measure(options.run.resolve()))
     if not (options.prepare or options.run):
-        from glmbrian.genn_environment import GeNNNotFound, check_environment
+        from glmbrian.devices.genn_environment import GeNNNotFound, check_environment
 
         try:
             check_environment(gpu=True)

@@ -1,4 +1,4 @@
-"""Tests of glmbrian.activations: NumPy, C++ and Brian against 40 digits."""
+"""Tests of glmbrian.core.activations: NumPy, C++ and Brian against 40 digits."""
 
 import copy
 import dataclasses
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from brian2 import Network, NeuronGroup, prefs
 
-from glmbrian.activations import (
+from glmbrian.core.activations import (
     CLOGLOG,
     PROBIT,
     SIGMOID,

@@ -20,11 +20,12 @@ import pytest
 from brian2 import prefs
 
 import glmbrian as glm
-from glmbrian import cache, scratch
-from glmbrian.activations import PROBIT
+from glmbrian.devices import cache
+from glmbrian.support import scratch
+from glmbrian.core.activations import PROBIT
 from glmbrian.devices import cpp_standalone
 from glmbrian.devices.program import Program
-from glmbrian.model import Network
+from glmbrian.devices.problem import Network
 
 
 @pytest.fixture
@@ -299,7 +300,8 @@ def test_removing_and_building_at_once(programs, build):
 #: Holds a program that it builds, and what else it may have in a folder of its own.
 BEGIN = """
 import sys, time
-from glmbrian import cache, scratch
+from glmbrian.devices import cache
+from glmbrian.support import scratch
 
 def build(folder):
     with scratch.scratch_folder("glmbrian-run", sys.argv[2]):
@@ -381,7 +383,8 @@ def test_without_a_cache_programs_last_as_long_as_the_process(
 def test_temporary_programs_go_with_the_process(tmp_path, temporary):
     script = """if True:
         import os
-        from glmbrian import cache, scratch
+        from glmbrian.devices import cache
+        from glmbrian.support import scratch
         with cache.find_or_build("a", lambda folder: None) as program:
             print(program)
         if os.fork() == 0:

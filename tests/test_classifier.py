@@ -14,7 +14,7 @@ from sklearn.preprocessing import MinMaxScaler
 
 import glmbrian as glm
 from glmbrian.learning import membrane_potential
-from glmbrian.progress import Progress
+from glmbrian.support.progress import Progress
 
 DIGITS = glm.datasets.load_mnist((5, 7))
 compiled = pytest.mark.compiled

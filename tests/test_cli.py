@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import glmbrian as glm
-from glmbrian import cache, cli
+from glmbrian import cli
+from glmbrian.devices import cache
 from glmbrian.cli import main
 
 FAST = "--n-train 20 --n-test 20 --n-epochs 2 --n-steps 3 --n-basis 2 --device runtime --quiet".split()

@@ -10,9 +10,9 @@ from conftest import quick_compilation
 from scipy import stats
 
 import glmbrian as glm
-from glmbrian.encoding import LEVEL_OF_BYTE, levels, rate_encode
-from glmbrian.model import Inputs
-from glmbrian.randomness import derive_keys
+from glmbrian.brian.encoder import LEVEL_OF_BYTE, levels, rate_encode
+from glmbrian.devices.problem import Inputs
+from glmbrian.core.randomness import derive_keys
 
 
 @pytest.fixture(autouse=True)

@@ -28,9 +28,9 @@ from brian2.core.base import BrianObjectException
 from conftest import quick_compilation
 
 import glmbrian as glm
-from glmbrian.filters import LONGEST_SHIFT_REGISTER
+from glmbrian.brian.filters import LONGEST_SHIFT_REGISTER
 from glmbrian.learning import membrane_potential
-from glmbrian.randomness import _join_key, uniforms
+from glmbrian.core.randomness import _join_key, uniforms
 
 SHORT, LONG = 5, LONGEST_SHIFT_REGISTER + 20
 both_windows = pytest.mark.parametrize("window", [SHORT, LONG])

@@ -11,7 +11,7 @@ import pytest
 from conftest import quick_compilation
 
 import glmbrian as glm
-from glmbrian.activations import get_activation
+from glmbrian.core.activations import get_activation
 
 pytestmark = pytest.mark.compiled
 WHOLE = os.environ.get("GLMBRIAN_EXHAUSTIVE") == "1"
@@ -228,6 +228,6 @@ def test_a_test_run_instead_of_a_training(copy):
 
 def test_an_activation_that_no_file_holds_is_refused_before_anything_is_written(tmp_path, monkeypatch):
     own = replace(get_activation("sigmoid"), name="own")
-    monkeypatch.setattr("glmbrian.estimator.new_folder", None)
+    monkeypatch.setattr("glmbrian.classifier.classifier.new_folder", None)
     with pytest.raises(ValueError, match="activation must be one of sigmoid, .* to be saved"):
         make_classifier(activation=own).export(FEW.X_train, FEW.y_train, tmp_path / "project")

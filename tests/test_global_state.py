@@ -17,9 +17,9 @@ from brian2.devices.device import all_devices, previous_devices
 from conftest import quick_compilation
 
 import glmbrian as glm
-from glmbrian.activations import SIGMOID
-from glmbrian.genn_environment import GeNNNotFound, check_environment, check_packages
-from glmbrian.progress import Progress
+from glmbrian.core.activations import SIGMOID
+from glmbrian.devices.genn_environment import GeNNNotFound, check_environment, check_packages
+from glmbrian.support.progress import Progress
 from glmbrian.reproduce.fits import Fit
 from glmbrian.reproduce.protocol import Design
 

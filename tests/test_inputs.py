@@ -11,11 +11,11 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 import glmbrian as glm
 from glmbrian.devices import runtime
-from glmbrian.encoding import check_intensities
-from glmbrian.input_range import InputRange
-from glmbrian.labels import as_labels, check_weights, weighted_by_class
-from glmbrian.model import Outcome, Timing
-from glmbrian.validation import binary_array, finite_array
+from glmbrian.brian.encoder import check_intensities
+from glmbrian.classifier.input_range import InputRange
+from glmbrian.classifier.labels import as_labels, check_weights, weighted_by_class
+from glmbrian.devices.problem import Outcome, Timing
+from glmbrian.support.validation import binary_array, finite_array
 
 DIGITS = glm.datasets.load_mnist((5, 7), 10, 10)
 BYTES, Y = DIGITS.X_train, DIGITS.y_train

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from glmbrian.devices.program import Program
-from glmbrian.processes import how_it_ended, lines_of, run_watched, watched
+from glmbrian.support.processes import how_it_ended, lines_of, run_watched, watched
 
 
 def test_a_command_runs_to_its_end(tmp_path):
@@ -73,7 +73,7 @@ SLEEPY = "sleep 1000 & echo $$ $!; wait"
 def test_commands_end_with_python(how, fork):
     script = f"""if True:
         import os, time
-        from glmbrian.processes import watched
+        from glmbrian.support.processes import watched
         with watched(["sh", "-c", {SLEEPY!r}]) as process:
             print(process.stdout.readline().decode(), end="", flush=True)
             if {fork} and os.fork() == 0:
@@ -169,7 +169,7 @@ def test_a_program_that_fails_ends_the_others_and_says_why(run, tmp_path):
 )
 def test_a_full_folder_for_temporary_files_is_named(said, least_room, run, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("glmbrian.scratch._LEAST_ROOM", least_room)
+    monkeypatch.setattr("glmbrian.support.scratch._LEAST_ROOM", least_room)
     with pytest.raises(OSError, match=f"temporary files is full.*{said}.*TMPDIR") as error:
         run(f"echo 'glmbrian: {said}' >&2; exit 3")
     assert str(tmp_path) in str(error.value)

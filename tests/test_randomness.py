@@ -1,4 +1,4 @@
-"""Tests of glmbrian.randomness."""
+"""Tests of glmbrian.core.randomness."""
 
 import numpy as np
 import pytest
@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from glmbrian import randomness
-from glmbrian.randomness import (
+from glmbrian.core import randomness
+from glmbrian.core.randomness import (
     bernoulli,
     derive_keys,
     draws16,

@@ -12,8 +12,8 @@ from sklearn.model_selection import GridSearchCV
 
 import glmbrian as glm
 from glmbrian.cli import main
-from glmbrian.decoding import measures
-from glmbrian.model import Outcome
+from glmbrian.core.decisions import measures
+from glmbrian.devices.problem import Outcome
 from glmbrian.reproduce import FULL, QUICK, claims, complexity, figures, local_workers, tables
 from glmbrian.reproduce.fits import AnnFit, Fit
 from glmbrian.reproduce.pipeline import reproduce

@@ -9,12 +9,12 @@ from brian2 import prefs
 from conftest import levels_above_draws, quick_compilation
 
 import glmbrian as glm
-from glmbrian.decoding import decide, measures
+from glmbrian.core.decisions import decide, measures
 from glmbrian.devices import get_device, runtime
-from glmbrian.encoding import rate_encode
-from glmbrian.model import Inputs, Network, Outcome, Parameters, Testing, Training
-from glmbrian.progress import Silent
-from glmbrian.randomness import shuffled, uniforms
+from glmbrian.brian.encoder import rate_encode
+from glmbrian.devices.problem import Inputs, Network, Outcome, Parameters, Testing, Training
+from glmbrian.support.progress import Silent
+from glmbrian.core.randomness import shuffled, uniforms
 
 N, N_INPUTS, N_OUTPUTS, N_STEPS = 25, 30, 3, 6
 INPUT_KEY, ORDER_KEY, OUTPUT_KEY = 12345678901234567890, 987654321, 55555

@@ -22,8 +22,8 @@ from sklearn.utils.estimator_checks import (
 )
 
 import glmbrian as glm
-from glmbrian.encoding import levels, rate_encode
-from glmbrian.genn_environment import GeNNNotFound, check_environment
+from glmbrian.brian.encoder import levels, rate_encode
+from glmbrian.devices.genn_environment import GeNNNotFound, check_environment
 
 try:
     check_environment(gpu=False)

@@ -114,7 +114,7 @@ def test_a_simulation_within_another_does_not_block(alone, monkeypatch):
             found.append(None)
             found.append(fitted(*ARCHITECTURES[1], "runtime"))
 
-    monkeypatch.setattr("glmbrian.progress.Progress.__call__", fit_another)
+    monkeypatch.setattr("glmbrian.support.progress.Progress.__call__", fit_another)
     assert_equal(fitted(*ARCHITECTURES[0], "runtime"), alone[ARCHITECTURES[0]])
     assert_equal(found[1], alone[ARCHITECTURES[1]])
 
@@ -128,7 +128,7 @@ def test_a_forked_process_simulates_too(alone, monkeypatch):
             inside.set()
             over.wait()
 
-    monkeypatch.setattr("glmbrian.progress.Progress.__call__", wait)
+    monkeypatch.setattr("glmbrian.support.progress.Progress.__call__", wait)
     with ThreadPoolExecutor(1) as pool:
         simulated = pool.submit(fitted, *ARCHITECTURES[0], "runtime")
         inside.wait()

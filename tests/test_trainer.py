@@ -25,8 +25,8 @@ from conftest import quick_compilation
 
 import glmbrian as glm
 from glmbrian import learning
-from glmbrian.encoding import levels, rate_encode
-from glmbrian.randomness import derive_keys
+from glmbrian.brian.encoder import levels, rate_encode
+from glmbrian.core.randomness import derive_keys
 
 CPP = pytest.param("cpp_standalone", marks=pytest.mark.compiled)
 CYTHON = pytest.param("cython", marks=pytest.mark.compiled)
@@ -608,7 +608,7 @@ def test_bad_groups():
 
 def test_devices_without_a_trainer(monkeypatch):
     neurons, synapses = two_neurons()
-    monkeypatch.setattr("glmbrian.training.on_genn", lambda: True)
+    monkeypatch.setattr("glmbrian.training.trainer.on_genn", lambda: True)
     with pytest.raises(NotImplementedError, match=r"GLMClassifier\(device='genn'\)"):
         glm.Trainer(neurons, synapses, 3, [0])
 

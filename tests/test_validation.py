@@ -1,4 +1,4 @@
-"""Tests of glmbrian.validation."""
+"""Tests of glmbrian.support.validation."""
 
 import math
 from decimal import Decimal
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from glmbrian.validation import (
+from glmbrian.support.validation import (
     binary_array,
     check_brian_arguments,
     check_shape,

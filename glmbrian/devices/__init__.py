@@ -4,16 +4,16 @@ Each module offers
 
 - ``train(network, parameters, inputs, labels, training, progress)``, which returns
   ``(parameters, history, timing)``: what was learned, the mean log-likelihoods of
-  shape (n_epochs, n_replicas), and a `glmbrian.model.Timing`;
+  shape (n_epochs, n_replicas), and a `glmbrian.devices.problem.Timing`;
 - ``test(network, parameters, inputs, testing, progress)``, which returns
   ``(outcome, timing)``.
 
-`progress` is a `glmbrian.progress.Progress` or its like.
+`progress` is a `glmbrian.support.progress.Progress` or its like.
 """
 
 from importlib import import_module
 
-from ..validation import choice
+from ..support.validation import choice
 
 _MODULES = {"runtime": "runtime", "cpp_standalone": "cpp_standalone", "genn": "genn"}
 

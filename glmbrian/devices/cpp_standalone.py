@@ -16,11 +16,11 @@ from brian2 import Clock, NeuronGroup, ms, prefs
 from brian2 import Network as BrianNetwork
 from joblib import cpu_count
 
-from ..brian_internals import SCHEDULE, cpp_run_until, private_standalone_device, spike_array
-from ..fresh_interpreter import call_apart
-from ..neurons import GLMNeurons, channel_names
-from ..operations import new_operation
-from ..processes import how_it_ended, run_watched
+from ..brian.internals import SCHEDULE, cpp_run_until, private_standalone_device, spike_array
+from .fresh_interpreter import call_apart
+from ..brian.neurons import GLMNeurons, channel_names
+from ..brian.operations import new_operation
+from ..support.processes import how_it_ended, run_watched
 from .program import (
     Program,
     code_only,

@@ -18,12 +18,12 @@ import numpy as np
 from brian2 import Function, NeuronGroup, Synapses, defaultclock, ms
 from brian2 import Network as BrianNetwork
 
-from ..brian_internals import private_genn_device
-from ..filters import StateUpdater, pending_names, shift_register
-from ..fresh_interpreter import call_apart
-from ..genn_environment import check_environment, find_cuda, find_genn
-from ..neurons import channel_names, feedback_weight_names, stacked
-from ..randomness import glm_bernoulli, glm_uniform
+from ..brian.internals import private_genn_device
+from ..brian.filters import StateUpdater, pending_names, shift_register
+from .fresh_interpreter import call_apart
+from .genn_environment import check_environment, find_cuda, find_genn
+from ..brian.neurons import channel_names, feedback_weight_names, stacked
+from ..core.randomness import glm_bernoulli, glm_uniform
 from .program import (
     Program,
     code_only,

@@ -23,13 +23,13 @@ from pathlib import Path
 import brian2
 import numpy as np
 
-from ..bases import Basis
-from ..brian_internals import cpp_preferences, signature, without_python
-from ..cache import content_key, find_or_build
-from ..model import Outcome, Parameters, Timing
-from ..processes import how_it_ended, lines_of, watched
-from ..scratch import is_full, scratch_folder
-from ..validation import finite_array
+from ..core.bases import Basis
+from ..brian.internals import cpp_preferences, signature, without_python
+from .cache import content_key, find_or_build
+from .problem import Outcome, Parameters, Timing
+from ..support.processes import how_it_ended, lines_of, watched
+from ..support.scratch import is_full, scratch_folder
+from ..support.validation import finite_array
 
 #: The headers that every program includes.
 HEADERS = ("schedule.hpp", "gradients.hpp", "encoder.hpp", "job.hpp")
@@ -154,9 +154,9 @@ def _sources():
     """Return the package's files that may determine the generated code."""
     package = resources.files("glmbrian")
     return {
-        f"{folder.name}/{file.name}": file.read_text()
-        for folder in (package, package / "devices", package / "native")
-        for file in folder.iterdir()
+        f"{folder}/{file.name}": file.read_text()
+        for folder in ("brian", "core", "devices", "native", "support", "training")
+        for file in (package / folder).iterdir()
         if file.name.endswith((".py", ".hpp"))
     }
 
@@ -364,14 +364,14 @@ def read_exported(network, folder, has_checksums):
 
     Parameters
     ----------
-    network : glmbrian.model.Network
+    network : glmbrian.devices.problem.Network
     folder : Path
     has_checksums : bool
         Whether the program writes them; those of version 0.1 do not.
 
     Returns
     -------
-    parameters : glmbrian.model.Parameters
+    parameters : glmbrian.devices.problem.Parameters
     history : ndarray, shape (n_epochs, 1)
     run : dict of str
         The settings that the program used; empty without checksums.

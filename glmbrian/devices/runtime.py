@@ -12,19 +12,19 @@ from brian2 import Clock, ms
 from brian2 import Network as BrianNetwork
 from brian2 import NetworkOperation, NumpyCodeObject, prefs
 
-from ..brian_internals import SCHEDULE, runtime_device, use_numpy
-from ..encoding import RateEncoder
-from ..learning import (
+from ..brian.internals import SCHEDULE, runtime_device, use_numpy
+from ..brian.encoder import RateEncoder
+from ..core.likelihoods import (
     feedback_gradient,
     first_to_spike_gradient,
     rate_gradient,
     weight_gradient,
 )
-from ..model import Outcome, Timing, Trace
-from ..neurons import GLMNeurons
-from ..progress import Silent
-from ..randomness import DRAW_LEVELS, shuffled, split_key
-from ..synapses import GLMSynapses
+from .problem import Outcome, Timing, Trace
+from ..brian.neurons import GLMNeurons
+from ..support.progress import Silent
+from ..core.randomness import DRAW_LEVELS, shuffled, split_key
+from ..brian.synapses import GLMSynapses
 
 #: Brian's Cython target first compiles, for about as many seconds.  A step then takes less
 #: time than in NumPy: by so many seconds, and so many for each pair of input and output.
@@ -46,7 +46,7 @@ def test(network, parameters, inputs, testing, progress):
 
 
 def record(network, parameters, inputs, testing):
-    """Test as `test` does, and return a `glmbrian.model.Trace` a presentation."""
+    """Test as `test` does, and return a `glmbrian.devices.problem.Trace` a presentation."""
     simulation = _Recording(network, parameters, inputs, testing, Silent())
     simulation.run(len(inputs))
     return simulation.traces

@@ -11,9 +11,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from ..bases import RaisedCosineBasis
-from ..estimator import DECODINGS
-from ..storage import replacing
+from ..core.bases import RaisedCosineBasis
+from ..classifier.classifier import DECODINGS
+from ..support.storage import replacing
 from .claims import TARGET
 from .tables import grouped, interval
 

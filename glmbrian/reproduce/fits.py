@@ -14,8 +14,8 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.multiclass import OneVsRestClassifier
 
 from ..datasets import load_mnist
-from ..decoding import decide, measures
-from ..estimator import GLMClassifier
+from ..core.decisions import decide, measures
+from ..classifier.classifier import GLMClassifier
 from .complexity import ann_operations, operations
 from .protocol import SETTINGS, Design
 from .recording import redraw

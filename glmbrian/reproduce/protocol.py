@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from ..estimator import DECODINGS, PAPER_SETTINGS, GLMClassifier
+from ..classifier.classifier import DECODINGS, PAPER_SETTINGS, GLMClassifier
 
 #: The paper's figures, by the names of their commands.
 TARGETS = ("basis", "accuracy-vs-k", "accuracy-vs-complexity")

@@ -1,6 +1,6 @@
 """The spikes of a test run, had again without recording them.
 
-Every random number is a hash of what it is for (see `glmbrian.randomness`).  So the
+Every random number is a hash of what it is for (see `glmbrian.core.randomness`).  So the
 spikes that a compiled program has drawn can be drawn once more in NumPy, to count
 them, and to see what would have been decided at an earlier deadline.
 """
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..encoding import rate_encode
-from ..model import Outcome
-from ..randomness import uniforms
+from ..brian.encoder import rate_encode
+from ..devices.problem import Outcome
+from ..core.randomness import uniforms
 
 #: Input spikes, of 8 bytes, that are held at a time.
 _MOST_HELD = 4_000_000

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 from sklearn.exceptions import DataConversionWarning
 
-from .validation import check_plain, check_shape, finite_array, real, warn
+from ..support.validation import check_plain, check_shape, finite_array, real, warn
 
 #: Kinds of class labels; labels of two kinds are never the same class.  The first
 #: that fits counts, since in Python a bool is an integer.

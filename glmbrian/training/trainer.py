@@ -16,9 +16,9 @@ from brian2.devices.cpp_standalone.device import CPPStandaloneDevice
 from brian2.devices.device import RuntimeDevice
 from brian2.groups.group import Group
 
-from . import training_cpp
-from .bases import Basis
-from .brian_internals import (
+from . import trainer_cpp as training_cpp
+from ..core.bases import Basis
+from ..brian.internals import (
     delay_steps,
     delayed_arrivals,
     networks_with,
@@ -26,12 +26,12 @@ from .brian_internals import (
     planned_steps,
     spike_array,
 )
-from .display import Described
-from .encoding import RateEncoder
-from .learning import correlated, desired_train, first_to_spike_gradient, rate_gradient
-from .neurons import GLMNeurons, feedback_weight_names
-from .synapses import GLMSynapses
-from .validation import (
+from ..support.display import Described
+from ..brian.encoder import RateEncoder
+from ..core.likelihoods import correlated, desired_train, first_to_spike_gradient, rate_gradient
+from ..brian.neurons import GLMNeurons, feedback_weight_names
+from ..brian.synapses import GLMSynapses
+from ..support.validation import (
     binary_array,
     check_brian_arguments,
     choice,

@@ -15,8 +15,8 @@ import tempfile
 import traceback
 from pathlib import Path
 
-from .processes import run_watched
-from .scratch import scratch_folder
+from ..support.processes import run_watched
+from ..support.scratch import scratch_folder
 
 #: The script of the new interpreter.  Brian 2 imports the unneeded packages if they are
 #: installed, which would take half of the time to start.
@@ -28,7 +28,7 @@ sys.modules.update(dict.fromkeys(unneeded))
 import brian2
 for name in unneeded:
     del sys.modules[name]
-from glmbrian.fresh_interpreter import answer
+from glmbrian.devices.fresh_interpreter import answer
 answer()
 """
 
@@ -71,7 +71,7 @@ def call_apart(function, *arguments):
     Exception
         Whatever `function` raises, caused by an exception that shows where.
     """
-    from .brian_internals import cpp_preferences
+    from ..brian.internals import cpp_preferences
 
     try:
         request = pickle.dumps((cpp_preferences(), _pickled(function, arguments)))
@@ -130,7 +130,7 @@ def answer():
     function, arguments = pickle.loads(called)
     value = error = where = None
     try:
-        from .brian_internals import set_cpp_preferences
+        from ..brian.internals import set_cpp_preferences
 
         set_cpp_preferences(preferences)
         value = function(*arguments)

@@ -13,12 +13,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.validation import validate_data
 
-from ._version import __version__
-from .activations import get_activation, name_to_save
-from .bases import CustomBasis, RaisedCosineBasis, as_basis
-from .decoding import ON_SILENCE, ON_TIE, REJECTED, Decisions, decide, is_silent, measures
-from .devices import DEVICES, get_device
-from .encoding import check_intensities, warn_of_small_integers
+from .._version import __version__
+from ..core.activations import get_activation, name_to_save
+from ..core.bases import CustomBasis, RaisedCosineBasis, as_basis
+from ..core.decisions import ON_SILENCE, ON_TIE, REJECTED, Decisions, decide, is_silent, measures
+from ..devices import DEVICES
+from ..devices import get_device
+from ..brian.encoder import check_intensities, warn_of_small_integers
 from .input_range import SMALL_INTEGERS, InputRange, warn_of_clipping
 from .labels import (
     as_labels,
@@ -32,12 +33,12 @@ from .labels import (
     indices,
     weighted_by_class,
 )
-from .model import LARGEST, Inputs, Network, Outcome, Parameters, Testing, Training
-from .progress import Progress
-from .randomness import check_random_state, derive_keys
+from ..devices.problem import LARGEST, Inputs, Network, Outcome, Parameters, Testing, Training
+from ..support.progress import Progress
+from ..core.randomness import check_random_state, derive_keys
 from .saved_model import SavedModel
-from .storage import FORMAT, as_path, new_folder, reading, save_npz
-from .validation import (
+from ..support.storage import FORMAT, as_path, new_folder, reading, save_npz
+from ..support.validation import (
     binary_array,
     check_size,
     choice,
@@ -158,14 +159,14 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         Presentations learned from so far, where `partial_fit` goes on numbering.
     scaler_ : sklearn.preprocessing.MinMaxScaler or None
         What `scale_inputs` scales with.
-    inputs_seen_ : glmbrian.input_range.InputRange or None
+    inputs_seen_ : glmbrian.classifier.input_range.InputRange or None
         The kind of inputs in training and the largest intensity, used to notice inputs on
         another scale later; None for a model of version 0.1.
     timing_ : dict
         ``build_seconds``, ``run_seconds``, ``presentations`` and ``steps`` of the
         latest training or test run (`evaluate`, `score`), and for a compiled program
         ``peak_memory`` in bytes.
-    decisions_ : glmbrian.decoding.Decisions
+    decisions_ : glmbrian.core.decisions.Decisions
         What the latest `evaluate` or `score` saw of each presentation; not saved.
     n_features_in_ : int
     feature_names_in_ : ndarray of str, shape (n_inputs,)
@@ -846,7 +847,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        list of glmbrian.model.Trace
+        list of glmbrian.devices.problem.Trace
             Of each presentation the input spikes, output spikes and membrane
             potentials, up to the decision, and the class decided.
 
@@ -876,7 +877,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         >>> str(trace.decided)
         'left'
         """
-        from .devices import runtime
+        from ..devices import runtime
 
         network, inputs = self._checked_test(X)
         testing = self._testing(inputs, first_presentation)

@@ -4,7 +4,7 @@ import weakref
 
 import numpy as np
 
-from .validation import finite_array
+from ..support.validation import finite_array
 
 
 class WriteThrough(np.ndarray):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .validation import choice, real, warn
+from ..support.validation import choice, real, warn
 
 KINDS = ("integers", "reals", "trains")
 

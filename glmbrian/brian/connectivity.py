@@ -8,8 +8,8 @@ import functools
 
 import numpy as np
 
-from .randomness import derive_keys, uniforms
-from .validation import check_size, real
+from ..core.randomness import derive_keys, uniforms
+from ..support.validation import check_size, real
 
 _CONNECTION_DRAWS = 7
 

@@ -8,9 +8,9 @@ import numpy as np
 from brian2 import DEFAULT_FUNCTIONS, NeuronGroup, TimedArray, get_unit, have_same_dimensions
 from brian2.utils.stringtools import get_identifiers, word_substitute
 
-from .activations import get_activation
-from .bases import Basis, as_basis
-from .brian_internals import (
+from ..core.activations import get_activation
+from ..core.bases import Basis, as_basis
+from .internals import (
     UnknownName,
     add_index_alias,
     explain_unknown_variables,
@@ -20,7 +20,7 @@ from .brian_internals import (
     run_args,
     shared_flag,
 )
-from .display import Described
+from ..support.display import Described
 from .filters import (
     LONGEST_SHIFT_REGISTER,
     STEP_COUNT,
@@ -30,10 +30,10 @@ from .filters import (
     ring_buffer,
     shift_register,
 )
-from .randomness import derive_keys, glm_uniform, split_key
+from ..core.randomness import derive_keys, glm_uniform, split_key
 from .time_steps import require_step
 from .streams import warn_of_equal_draws
-from .validation import check_brian_arguments, check_size, finite_array, integer
+from ..support.validation import check_brian_arguments, check_size, finite_array, integer
 from .write_through import WriteThrough
 
 _OUTPUT_DRAWS = 1

@@ -7,7 +7,7 @@ import numpy as np
 from brian2 import Quantity, Synapses, have_same_dimensions, second
 from brian2.groups.subgroup import Subgroup
 
-from .brian_internals import (
+from .internals import (
     explain_unknown_variables,
     on_genn,
     remember_values,
@@ -16,9 +16,9 @@ from .brian_internals import (
     time_steps_may_differ,
 )
 from .connectivity import check_distinct, evaluate_weights, find_pairs
-from .display import Described
+from ..support.display import Described
 from .neurons import GLMNeurons, channel_names
-from .validation import check_brian_arguments, check_size, choice, finite_array
+from ..support.validation import check_brian_arguments, check_size, choice, finite_array
 from .write_through import WriteThrough
 
 #: Arguments of `brian2.Synapses` that `GLMSynapses` does not take, with reasons and alternatives.

@@ -7,8 +7,8 @@ variables.
 
 from importlib import resources
 
-from .brian_internals import cpp_arriving_synapses, cpp_data, forget_values
-from .operations import new_operation
+from ..brian.internals import cpp_arriving_synapses, cpp_data, forget_values
+from ..brian.operations import new_operation
 
 
 def add_operations(trainer):

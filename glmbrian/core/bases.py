@@ -6,7 +6,7 @@ kernel beta = B v, where the columns of A and B are fixed functions of the lag.
 
 import numpy as np
 
-from .validation import check_shape, check_size, finite_array, integer, real
+from ..support.validation import check_shape, check_size, finite_array, integer, real
 
 #: Larger values are mistakes: products with weights would soon overflow.
 _LARGEST_VALUE = 1e30

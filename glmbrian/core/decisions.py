@@ -47,7 +47,7 @@ def decide(outcome, decoding, on_tie, on_silence, key, first_presentation=0):
 
     Parameters
     ----------
-    outcome : glmbrian.model.Outcome
+    outcome : glmbrian.devices.problem.Outcome
     decoding : {"rate", "first-to-spike"}
         The output with the most spikes, or the one that spikes first.
     on_tie : {"potential", "random"}

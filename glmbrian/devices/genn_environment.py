@@ -5,7 +5,7 @@ import shutil
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from .brian_internals import genn_preference
+from ..brian.internals import genn_preference
 
 #: Brian 2 versions that brian2genn 1.7 works with.
 _BRIAN_BEFORE = (2, 6)

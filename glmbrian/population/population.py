@@ -4,16 +4,16 @@ import numpy as np
 from brian2 import second
 from sklearn.utils.validation import check_is_fitted
 
-from .activations import get_activation, name_to_save
-from .bases import CustomBasis, IndicatorBasis, as_basis
-from .display import html_table
-from .estimator import GLMClassifier
-from .learning import potential_of_inputs, potential_of_outputs, rate_gradient
-from .neurons import GLMNeurons, _named_kernels
-from .storage import as_path, load_npz, reading, save_npz
-from .synapses import GLMSynapses
-from .time_steps import in_steps, neuron_clock, require_step, time_step
-from .validation import binary_array, choice, finite_array, plain_array
+from ..core.activations import get_activation, name_to_save
+from ..core.bases import CustomBasis, IndicatorBasis, as_basis
+from ..support.display import html_table
+from ..classifier.classifier import GLMClassifier
+from ..core.likelihoods import potential_of_inputs, potential_of_outputs, rate_gradient
+from ..brian.neurons import GLMNeurons, _named_kernels
+from ..support.storage import as_path, load_npz, reading, save_npz
+from ..brian.synapses import GLMSynapses
+from ..brian.time_steps import in_steps, neuron_clock, require_step, time_step
+from ..support.validation import binary_array, choice, finite_array, plain_array
 
 
 class GLMPopulation:

@@ -13,7 +13,7 @@ import numpy as np
 from brian2 import Function
 
 from .randomness import CPP_FUNCTION
-from .validation import choice
+from ..support.validation import choice
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from typing import Optional
 
 import numpy as np
 
-from .activations import Activation
-from .bases import Basis, CustomBasis
-from .encoding import as_bytes, levels
-from .learning import desired_train
+from ..core.activations import Activation
+from ..core.bases import Basis, CustomBasis
+from ..brian.encoder import as_bytes, levels
+from ..core.likelihoods import desired_train
 
 
 #: If parameters or log-likelihoods are larger, training has diverged.
@@ -110,7 +110,7 @@ class Inputs:
 
     kind : "bytes", "levels" or "trains"
     data : ndarray
-        8-bit intensities (n, n_inputs), levels as float32 (see `glmbrian.encoding`)
+        8-bit intensities (n, n_inputs), levels as float32 (see `glmbrian.brian.encoder`)
         (n, n_inputs), or spike trains of 0 and 1 (n, n_steps, n_inputs).
     """
 
@@ -119,7 +119,7 @@ class Inputs:
 
     @classmethod
     def of_intensities(cls, intensities):
-        """Hold checked intensities (see `glmbrian.encoding`), as bytes if all stand for bytes."""
+        """Hold checked intensities (see `glmbrian.brian.encoder`), as bytes if all stand for bytes."""
         if intensities.dtype != np.uint8:
             nearest, are_bytes = as_bytes(intensities)
             if not are_bytes.all():

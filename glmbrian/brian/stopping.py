@@ -8,7 +8,7 @@ from brian2.core.variables import Variables
 from brian2.devices.cpp_standalone.device import CPPStandaloneDevice
 from brian2.groups.group import Group
 
-from .brian_internals import (
+from .internals import (
     CPP_PROGRAM_CAN_STOP,
     CPP_STOP_RUN,
     keep_time_after_stops,
@@ -18,9 +18,9 @@ from .brian_internals import (
     require_spikes,
     spike_array,
 )
-from .display import Described
+from ..support.display import Described
 from .operations import new_operation
-from .validation import check_brian_arguments
+from ..support.validation import check_brian_arguments
 
 
 class FirstSpikeStop(Described, Group):

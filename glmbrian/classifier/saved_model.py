@@ -6,12 +6,12 @@ from typing import Optional
 
 import numpy as np
 
-from .bases import Basis, CustomBasis
+from ..core.bases import Basis, CustomBasis
 from .input_range import InputRange
 from .labels import as_labels, check_classes
-from .model import LARGEST, Parameters
-from .storage import load_npz
-from .validation import finite_array, integer
+from ..devices.problem import LARGEST, Parameters
+from ..support.storage import load_npz
+from ..support.validation import finite_array, integer
 
 #: The parts of a file, and the kinds of their dtypes.
 _KINDS = {

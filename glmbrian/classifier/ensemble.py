@@ -6,12 +6,13 @@ from dataclasses import asdict, replace
 import numpy as np
 from joblib import cpu_count
 
-from .bases import Basis
-from .devices import CONCURRENT, get_device
-from .estimator import GLMClassifier
-from .model import Parameters
-from .progress import Progress
-from .validation import integer
+from ..core.bases import Basis
+from ..devices import CONCURRENT
+from ..devices import get_device
+from .classifier import GLMClassifier
+from ..devices.problem import Parameters
+from ..support.progress import Progress
+from ..support.validation import integer
 
 #: Parameters in which the members of an ensemble may differ.
 OWN_PARAMETERS = ("learning_rate", "start_state", "verbose")

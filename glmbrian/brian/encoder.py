@@ -2,7 +2,7 @@
 
 Probabilities are held as *levels* from 0 to 65536, in single precision, and compared with
 random integers of 16 bits; in the rare case that the two are equal a second draw decides
-(see `glmbrian.randomness.bernoulli`).  These comparisons are exact, so that every spike is
+(see `glmbrian.core.randomness.bernoulli`).  These comparisons are exact, so that every spike is
 the same on every device.
 """
 
@@ -10,7 +10,7 @@ import numpy as np
 from brian2 import NeuronGroup, TimedArray, get_device, second
 from brian2.devices.device import RuntimeDevice
 
-from .brian_internals import (
+from .internals import (
     add_index_alias,
     generate_in_double_precision,
     index_name,
@@ -18,11 +18,11 @@ from .brian_internals import (
     planned_steps,
     shared_flag,
 )
-from .display import Described
+from ..support.display import Described
 from .filters import STEP_COUNT
-from .randomness import DRAW_LEVELS, bernoulli, derive_keys, glm_bernoulli, glm_step, split_key
+from ..core.randomness import DRAW_LEVELS, bernoulli, derive_keys, glm_bernoulli, glm_step, split_key
 from .streams import warn_of_equal_draws
-from .validation import check_brian_arguments, integer, plain_array, warn
+from ..support.validation import check_brian_arguments, integer, plain_array, warn
 
 _INPUT_DRAWS = 0
 
@@ -116,7 +116,7 @@ def rate_encode(levels, key, presentations, n_steps):
     levels : ndarray of float, shape (n, n_inputs)
         See `levels`.
     key : int
-        See `glmbrian.randomness.derive_keys`.
+        See `glmbrian.core.randomness.derive_keys`.
     presentations : array_like of int, shape (n,)
         Number of each presentation, which the draws depend on.
     n_steps : int
