@@ -10,7 +10,7 @@ from conftest import quick_compilation
 from scipy import stats
 
 import glmbrian as glm
-from glmbrian.brian.encoder import LEVEL_OF_BYTE, levels, rate_encode
+from glmbrian.core.rate_code import LEVEL_OF_BYTE, levels, rate_encode
 from glmbrian.devices.problem import Inputs
 from glmbrian.core.randomness import derive_keys
 

@@ -16,7 +16,6 @@ from brian2 import BrianObjectException, Function, prefs
 from brian2.utils.logger import catch_logs
 
 import glmbrian as glm
-from glmbrian.devices import fresh_interpreter
 from glmbrian.core.activations import SIGMOID
 from glmbrian.brian.internals import cpp_preferences
 from glmbrian.devices import cpp_standalone

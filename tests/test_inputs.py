@@ -11,7 +11,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 import glmbrian as glm
 from glmbrian.devices import runtime
-from glmbrian.brian.encoder import check_intensities
+from glmbrian.core.rate_code import check_intensities
 from glmbrian.classifier.input_range import InputRange
 from glmbrian.classifier.labels import as_labels, check_weights, weighted_by_class
 from glmbrian.devices.problem import Outcome, Timing

@@ -28,7 +28,7 @@ from conftest import levels_above_draws, quick_compilation
 
 import glmbrian as glm
 from glmbrian.brian.internals import CPP_PROGRAM_CAN_STOP
-from glmbrian.brian.encoder import levels, rate_encode
+from glmbrian.core.rate_code import levels, rate_encode
 from glmbrian.brian.filters import LONGEST_SHIFT_REGISTER
 from glmbrian.learning import membrane_potential
 from glmbrian.core.randomness import derive_keys

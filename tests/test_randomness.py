@@ -12,14 +12,13 @@ from glmbrian.core.randomness import (
     bernoulli,
     derive_keys,
     draws16,
-    glm_bernoulli,
-    glm_uniform,
     hashes,
     mix64,
     shuffled,
     split_key,
     uniforms,
 )
+from glmbrian.brian.functions import glm_bernoulli, glm_uniform
 
 quick = settings(max_examples=100, derandomize=True, deadline=None)
 keys = st.integers(0, 2**64 - 1)
@@ -243,7 +242,7 @@ def test_bad_random_state(bad):
 def test_split_keys_are_32_bit_and_lose_nothing(key):
     low, high = split_key(key)
     assert all(type(half) is int and -(2**31) <= half < 2**31 for half in (low, high))
-    assert int(randomness._join_key(low, high)) == key
+    assert int(randomness.join_key(low, high)) == key
 
 
 # The Brian functions

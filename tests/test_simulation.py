@@ -11,7 +11,7 @@ from conftest import levels_above_draws, quick_compilation
 import glmbrian as glm
 from glmbrian.core.decisions import decide, measures
 from glmbrian.devices import get_device, runtime
-from glmbrian.brian.encoder import rate_encode
+from glmbrian.core.rate_code import rate_encode
 from glmbrian.devices.problem import Inputs, Network, Outcome, Parameters, Testing, Training
 from glmbrian.support.progress import Silent
 from glmbrian.core.randomness import shuffled, uniforms

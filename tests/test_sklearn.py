@@ -22,7 +22,7 @@ from sklearn.utils.estimator_checks import (
 )
 
 import glmbrian as glm
-from glmbrian.brian.encoder import levels, rate_encode
+from glmbrian.core.rate_code import levels, rate_encode
 from glmbrian.devices.genn_environment import GeNNNotFound, check_environment
 
 try:

@@ -25,7 +25,7 @@ from conftest import quick_compilation
 
 import glmbrian as glm
 from glmbrian import learning
-from glmbrian.brian.encoder import levels, rate_encode
+from glmbrian.core.rate_code import levels, rate_encode
 from glmbrian.core.randomness import derive_keys
 
 CPP = pytest.param("cpp_standalone", marks=pytest.mark.compiled)

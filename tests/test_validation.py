@@ -13,13 +13,13 @@ from hypothesis.extra import numpy as hnp
 
 from glmbrian.support.validation import (
     binary_array,
-    check_brian_arguments,
     check_shape,
     choice,
     finite_array,
     integer,
     real,
 )
+from glmbrian.brian.arguments import check_brian_arguments
 
 quick = settings(max_examples=100, derandomize=True, deadline=None)
 numbers = st.floats(allow_nan=False, allow_infinity=False)

@@ -30,10 +30,12 @@ from .filters import (
     ring_buffer,
     shift_register,
 )
-from ..core.randomness import derive_keys, glm_uniform, split_key
+from ..core.randomness import derive_keys, split_key
+from .functions import glm_uniform, namespace_of
 from .time_steps import require_step
 from .streams import warn_of_equal_draws
-from ..support.validation import check_brian_arguments, check_size, finite_array, integer
+from ..support.validation import check_size, finite_array, integer
+from .arguments import check_brian_arguments
 from .write_through import WriteThrough
 
 _OUTPUT_DRAWS = 1
@@ -183,7 +185,7 @@ class GLMNeurons(Described, NeuronGroup):
         namespace = {
             **(namespace or {}),
             "glm_uniform": glm_uniform,
-            **activation.namespace,
+            **namespace_of(activation),
             **drive_namespace,
         }
         # GeNN's kernels hold variables of single neurons only.

@@ -20,7 +20,7 @@ from .internals import (
 )
 from ..support.display import Described
 from .operations import new_operation
-from ..support.validation import check_brian_arguments
+from .arguments import check_brian_arguments
 
 
 class FirstSpikeStop(Described, Group):

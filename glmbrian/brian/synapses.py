@@ -18,7 +18,8 @@ from .internals import (
 from .connectivity import check_distinct, evaluate_weights, find_pairs
 from ..support.display import Described
 from .neurons import GLMNeurons, channel_names
-from ..support.validation import check_brian_arguments, check_size, choice, finite_array
+from ..support.validation import check_size, choice, finite_array
+from .arguments import check_brian_arguments
 from .write_through import WriteThrough
 
 #: Arguments of `brian2.Synapses` that `GLMSynapses` does not take, with reasons and alternatives.

@@ -9,7 +9,7 @@ import math
 import numpy as np
 from brian2 import defaultclock, ms, second
 
-from ..support.validation import check_brian_arguments
+from .arguments import check_brian_arguments
 
 #: Brian's default time step, until the user sets another.
 _BRIANS_OWN = 0.1 * ms

@@ -19,7 +19,7 @@ from ..core.bases import CustomBasis, RaisedCosineBasis, as_basis
 from ..core.decisions import ON_SILENCE, ON_TIE, REJECTED, Decisions, decide, is_silent, measures
 from ..devices import DEVICES
 from ..devices import get_device
-from ..brian.encoder import check_intensities, warn_of_small_integers
+from ..core.rate_code import check_intensities, warn_of_small_integers
 from .input_range import SMALL_INTEGERS, InputRange, warn_of_clipping
 from .labels import (
     as_labels,

@@ -10,9 +10,7 @@ from dataclasses import dataclass, field
 from typing import Callable
 
 import numpy as np
-from brian2 import Function
 
-from .randomness import CPP_FUNCTION
 from ..support.validation import choice
 
 
@@ -25,7 +23,7 @@ class Activation:
     name : str
     expression : str
         g(u) as a Brian expression in ``u``, for the threshold of `GLMNeurons`.
-        It may use the functions in `namespace`.
+        It may use Brian's functions, ``normal_cdf``, and those in `namespace`.
     probability : callable
         g(u) for arrays; likewise the four that follow.
     log_spike, log_silence : callable
@@ -135,28 +133,6 @@ def _inverse_mills(u):
     return np.sqrt(2.0 / np.pi) / erfcx(-np.sqrt(0.5) * np.asarray(u, dtype=float))
 
 
-normal_cdf = Function(
-    _normal_cdf, arg_units=[1], return_unit=1, arg_types=["float"], return_type="float"
-)
-# Without the check of units that Brian adds, which formats the result as text each time.
-normal_cdf.implementations.add_implementation("numpy", _normal_cdf)
-for _target in ("cpp", "genn"):
-    normal_cdf.implementations.add_implementation(
-        _target,
-        CPP_FUNCTION
-        + "SUPPORT_CODE_FUNC double normal_cdf(double u)"
-        " { return 0.5 * erfc(-u * 0.70710678118654752440); }\n",
-        name="normal_cdf",
-    )
-normal_cdf.implementations.add_implementation(
-    "cython",
-    """
-from libc.math cimport erfc
-cdef inline double normal_cdf(double u) noexcept nogil:
-    return 0.5 * erfc(-u * 0.70710678118654752440)
-""",
-)
-
 PROBIT = Activation(
     name="probit",
     expression="normal_cdf(u)",
@@ -191,7 +167,6 @@ PROBIT = Activation(
     }
     static double log_silence_slope(double u) { return -log_spike_slope(-u); }
 """,
-    namespace={"normal_cdf": normal_cdf},
 )
 
 

@@ -23,7 +23,7 @@ from ..brian.filters import StateUpdater, pending_names, shift_register
 from .fresh_interpreter import call_apart
 from .genn_environment import check_environment, find_cuda, find_genn
 from ..brian.neurons import channel_names, feedback_weight_names, stacked
-from ..core.randomness import glm_bernoulli, glm_uniform
+from ..brian.functions import glm_bernoulli, glm_uniform, namespace_of
 from .program import (
     Program,
     code_only,
@@ -264,7 +264,7 @@ def _make_outputs(network):
                 *(f"feedback_{k} += {weight}" for k, weight in enumerate(feedback_weights)),
             ]
         ),
-        namespace={"glm_uniform": glm_uniform, **network.activation.namespace},
+        namespace={"glm_uniform": glm_uniform, **namespace_of(network.activation)},
         dtype={"presentation": np.int64},
         name="glm_outputs",
     )

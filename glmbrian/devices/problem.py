@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core.activations import Activation
 from ..core.bases import Basis, CustomBasis
-from ..brian.encoder import as_bytes, levels
+from ..core.rate_code import as_bytes, levels
 from ..core.likelihoods import desired_train
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..brian.encoder import rate_encode
+from ..core.rate_code import rate_encode
 from ..devices.problem import Outcome
 from ..core.randomness import uniforms
 

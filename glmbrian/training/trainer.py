@@ -31,16 +31,8 @@ from ..brian.encoder import RateEncoder
 from ..core.likelihoods import correlated, desired_train, first_to_spike_gradient, rate_gradient
 from ..brian.neurons import GLMNeurons, feedback_weight_names
 from ..brian.synapses import GLMSynapses
-from ..support.validation import (
-    binary_array,
-    check_brian_arguments,
-    choice,
-    finite_array,
-    flag,
-    integer,
-    real,
-    warn,
-)
+from ..support.validation import binary_array, choice, finite_array, flag, integer, real, warn
+from ..brian.arguments import check_brian_arguments
 
 #: Neurons that have, or had, a trainer.
 _with_trainer = weakref.WeakSet()
