@@ -152,10 +152,11 @@ def _add_classifier_options(command):
     """Add parameters of `GLMClassifier`, under the names that they have there."""
     from .core.activations import BUILT_IN_ACTIVATIONS
     from .core.decisions import ON_SILENCE, ON_TIE
-    from .classifier.classifier import DECODINGS, GLMClassifier
+    from .classifier.classifier import GLMClassifier
+    from .core.objectives import OBJECTIVES
 
     options = {
-        "decoding": dict(choices=DECODINGS, help="training rule, and how to decide"),
+        "decoding": dict(choices=tuple(OBJECTIVES), help="training rule, and how to decide"),
         "n_steps": dict(type=int, metavar="T", help="steps of a presentation"),
         "n_basis": dict(type=int, metavar="K", help="basis functions of a kernel"),
         "window": dict(type=int, metavar="LAGS", help="lags of a kernel"),

@@ -16,6 +16,7 @@ from sklearn.utils.validation import validate_data
 from .._version import __version__
 from ..core.activations import get_activation, name_to_save
 from ..core.bases import CustomBasis, RaisedCosineBasis, as_basis
+from ..core.objectives import check_objective, get_objective, objective_to_save
 from ..core.decisions import ON_SILENCE, ON_TIE, REJECTED, Decisions, decide, is_silent, measures
 from ..devices import DEVICES
 from ..devices import get_device
@@ -49,8 +50,6 @@ from ..support.validation import (
     real,
     warn,
 )
-
-DECODINGS = ("first-to-spike", "rate")
 
 #: Devices that can write a project which trains by itself.
 EXPORTING = ("cpp_standalone", "genn")
@@ -95,8 +94,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    decoding : {"first-to-spike", "rate"}
-        Which training rule, and which decision.
+    decoding : {"first-to-spike", "rate"} or Objective
+        What training maximises, and how a test decides; see `Objective` for one of your own.
     n_steps : int
         Steps of a presentation (the paper's T).
     n_basis : int
@@ -265,6 +264,11 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         labels = self.classes_.tolist()
         listed = ", ".join(map(repr, labels[:10])) + (", ..." if len(labels) > 10 else "")
         return f"fitted to {self.n_features_in_} inputs and {len(labels)} classes ({listed})"
+
+    @property
+    def objective(self):
+        """The `Objective` that `decoding` stands for."""
+        return get_objective(self.decoding, int(self.target_period), "decoding")
 
     # ------------------------------------------------------------------ learning
 
@@ -487,18 +491,16 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
 
     def _training(self, weights):
         return Training(
-            decoding=self.decoding,
             learning_rates=np.array([self.learning_rate], dtype=float),
             n_epochs=int(self.n_epochs),
             batch_size=int(self.batch_size),
-            target_period=int(self.target_period),
             input_key=self._keys[0],
             order_key=self._keys[1],
             sample_weights=weights,
         )
 
     def _check_parameters(self):
-        choice(self.decoding, "decoding", DECODINGS)
+        check_objective(self.decoding, "decoding")
         for name in ("n_steps", "n_epochs", "batch_size", "target_period"):
             _count(getattr(self, name), name)
         if self.basis is not None:
@@ -643,14 +645,14 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         check_size(n_weights, "X, y, n_basis: weights", "take fewer inputs, classes or functions")
         n_potentials = int(self.n_steps) * n_classes
         check_size(n_potentials, "n_steps, y: potentials of a presentation", "take fewer steps")
-        # First-to-spike decisions come before any output spike is fed back.
         return Network(
             n_inputs=n_inputs,
             n_classes=n_classes,
             n_steps=int(self.n_steps),
             basis=basis,
-            feedback_basis=basis if self.decoding == "rate" else None,
+            feedback_basis=basis if self.objective.learns_feedback else None,
             activation=get_activation(self.activation),
+            objective=self.objective,
             n_replicas=n_replicas,
             gpu=self.gpu,
         )
@@ -904,19 +906,18 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
     def _testing(self, inputs, first_presentation=0):
         most = 2**63 - 1 - len(inputs)
         return Testing(
-            self.decoding,
             input_key=self._keys[3],
             output_key=self._keys[4],
             first_presentation=integer(first_presentation, "first_presentation", 0, most),
         )
 
     def _parameters(self):
-        feedback = self.feedback_ if self.decoding == "rate" else self.feedback_[:, :0]
+        feedback = self.feedback_ if self.objective.learns_feedback else self.feedback_[:, :0]
         return Parameters(self.weights_, feedback, self.bias_)
 
     def _decide(self, outcome, first_presentation=0):
         decision = decide(
-            outcome, self.decoding, self.on_tie, self.on_silence, self._keys[5], first_presentation
+            outcome, self.objective, self.on_tie, self.on_silence, self._keys[5], first_presentation
         )
         labels = self.classes_[decision]
         if self.on_silence == "reject":
@@ -965,7 +966,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         sklearn.exceptions.NotFittedError
             Before training.
         ValueError
-            If the activation is not one of those that come with the package.
+            If the activation or the objective is not one of those that come with the package.
 
         Examples
         --------
@@ -1004,6 +1005,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
     def _config(self):
         parameters = self.get_params()
         parameters["activation"] = name_to_save(self.activation)
+        parameters["decoding"] = objective_to_save(self.objective)
         # JSON keeps every bit of a float.
         if self.basis is not None:
             parameters["basis"] = self.basis.matrix.tolist()
@@ -1121,8 +1123,10 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             n_items = self.n_presentations_ // self.n_epochs
             self.n_epochs = n_epochs
             return n_epochs * n_items
-        for name in ("n_epochs", "batch_size", "target_period"):
+        for name in ("n_epochs", "batch_size"):
             setattr(self, name, int(run[name]))
+        if int(run["target_period"]) != self.objective.period:
+            self.target_period = int(run["target_period"])
         self.learning_rate = float(run["learning_rate"])
         self._keys[:2] = int(run["input_key"]), int(run["order_key"])
         if self.n_epochs != n_epochs:

@@ -18,7 +18,7 @@ REJECTED = -1
 class Decisions:
     """What a test decided: one entry a presentation.
 
-    With first-to-spike decoding ``(decided == label) & (step <= t)`` holds for what has
+    If presentations end at the first spike, ``(decided == label) & (step <= t)`` holds for what has
     been decided rightly by the deadline t.
 
     label : ndarray, shape (n,)
@@ -42,18 +42,17 @@ def is_silent(outcome):
     return outcome.counts.sum(axis=1) == 0
 
 
-def decide(outcome, decoding, on_tie, on_silence, key, first_presentation=0):
+def decide(outcome, objective, on_tie, on_silence, key, first_presentation=0):
     """Return the index of the output that each presentation decides for.
 
     Parameters
     ----------
     outcome : glmbrian.devices.problem.Outcome
-    decoding : {"rate", "first-to-spike"}
-        The output with the most spikes, or the one that spikes first.
+    objective : glmbrian.core.objectives.Objective
+        Says which outputs are best.
     on_tie : {"potential", "random"}
-        Among outputs with equally many spikes, or that spike first in the same
-        step: the one with the highest membrane potential (summed over the
-        presentation for "rate", in that step for "first-to-spike"), or any.
+        Among several best outputs: the one with the highest membrane potential (which of
+        them, the objective says), or any.
     on_silence : {"potential", "random", "reject"}
         If no output spikes: the one with the highest potential summed over the
         presentation, any, or none (`REJECTED`).
@@ -71,10 +70,8 @@ def decide(outcome, decoding, on_tie, on_silence, key, first_presentation=0):
     presentations = first_presentation + np.arange(n)[:, np.newaxis]
     random = hashes(key, presentations, 0, np.arange(n_outputs)) >> np.uint64(11)
     random = random.astype(float)
-    potential = outcome.potential_sum if decoding == "rate" else outcome.potential_last
-    preference = potential if on_tie == "potential" else random
-    best = counts == counts.max(axis=1, keepdims=True) if decoding == "rate" else counts > 0
-    decision = np.argmax(np.where(best, preference, -np.inf), axis=1)
+    preference = objective.preference(outcome) if on_tie == "potential" else random
+    decision = np.argmax(np.where(objective.best(outcome), preference, -np.inf), axis=1)
     silent = is_silent(outcome)
     if on_silence == "reject":
         decision[silent] = REJECTED

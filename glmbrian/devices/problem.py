@@ -12,7 +12,7 @@ import numpy as np
 from ..core.activations import Activation
 from ..core.bases import Basis, CustomBasis
 from ..core.rate_code import as_bytes, levels
-from ..core.likelihoods import desired_train
+from ..core.objectives import FirstToSpike, Objective
 
 
 #: If parameters or log-likelihoods are larger, training has diverged.
@@ -36,6 +36,7 @@ class Network:
     basis: Basis
     feedback_basis: Optional[Basis]
     activation: Activation
+    objective: Objective = FirstToSpike()
     n_replicas: int = 1
     gpu: Optional[bool] = None
     n_jobs: int = 1
@@ -149,11 +150,9 @@ class Training:
         weight 0 do not count into the mean.
     """
 
-    decoding: str
     learning_rates: np.ndarray
     n_epochs: int
     batch_size: int
-    target_period: int
     input_key: int
     order_key: int
     sample_weights: Optional[np.ndarray] = None
@@ -168,19 +167,14 @@ class Training:
             sample_weights=None if weights is None else weights[replicas],
         )
 
-    def desired(self, n_steps):
-        """Return the desired train of the right neuron in rate training."""
-        return desired_train(n_steps, self.target_period)
-
 
 @dataclass(frozen=True)
 class Testing:
-    """Settings of one test run.  First-to-spike presentations end at a spike.
+    """Settings of one test run.
 
     Presentations are numbered from `first_presentation`; their random draws depend on this number.
     """
 
-    decoding: str
     input_key: int
     output_key: int
     first_presentation: int = 0
@@ -191,7 +185,7 @@ class Outcome:
     """What was observed in a test: one row a presentation.
 
     steps : ndarray of int, shape (n,)
-        Steps simulated: with first-to-spike decoding up to the first spike.
+        Steps simulated: up to the first spike if the objective stops there.
     input_spikes : ndarray of int, shape (n,)
         Spikes of all inputs in these steps.
     counts : ndarray of int, shape (n, n_outputs)

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
+from types import SimpleNamespace
 
 import brian2
 import numpy as np
@@ -133,6 +134,7 @@ class Program:
                 "network": constants(network),
                 "activation": [activation.expression, activation.cpp],
                 "namespace": {name: _code_of(used) for name, used in activation.namespace.items()},
+                "objective": [network.objective.name, network.objective.cpp],
                 "source": _sources(),
                 "brian2": brian2.__version__,
                 "preferences": {name: repr(value) for name, value in cpp_preferences().items()},
@@ -215,6 +217,7 @@ def code_only(network):
         network,
         basis=plain(network.basis),
         feedback_basis=plain(network.feedback_basis),
+        objective=SimpleNamespace(name=network.objective.name, cpp=network.objective.cpp),
         activation=replace(
             activation,
             **dict.fromkeys(("probability", "log_spike", "log_silence")),
@@ -287,10 +290,10 @@ def write_training(job, network, parameters, inputs, labels, training):
         parameters,
         inputs,
         mode="train",
-        decoding=training.decoding,
+        decoding=network.objective.name,
         n_epochs=training.n_epochs,
         batch_size=min(training.batch_size, _MOST),
-        target_period=min(training.target_period, _MOST),
+        target_period=min(network.objective.period, _MOST),
         first_presentation=training.first_presentation,
         weighted=int(training.sample_weights is not None),
         input_key=training.input_key,
@@ -310,7 +313,7 @@ def write_testing(job, network, parameters, inputs, testing):
         parameters,
         inputs,
         mode="test",
-        decoding=testing.decoding,
+        decoding=network.objective.name,
         n_epochs=1,
         batch_size=1,
         target_period=1,
@@ -436,13 +439,13 @@ def write_headers(network, folder, own_headers, lines):
     The latter holds the `constants`, the activation and the `lines`, which tell
     where Brian keeps its variables (see `pointer` and `pointers`).
     """
-    if not network.activation.cpp:
-        raise ValueError(
-            f"activation {network.activation.name!r} has no C++ form (Activation.cpp), "
-            "so device must be 'runtime'"
-        )
+    for kind, part in (("activation", network.activation), ("objective", network.objective)):
+        if not part.cpp:
+            raise ValueError(
+                f"{kind} {part.name!r} has no C++ form ({kind.title()}.cpp), so device must be 'runtime'"
+            )
     text = ["// Written by glmbrian.", "#pragma once", "#include <algorithm>", "#include <cmath>"]
-    text += ["#include <cstdint>", '#include "objects.h"', "", "namespace glmbrian_model {", ""]
+    text += ["#include <cstdint>", '#include "objects.h"', '#include "gradients.hpp"', "", "namespace glmbrian_model {", ""]
     for name, value in constants(network).items():
         if isinstance(value, int):
             text.append(f"constexpr int {name} = {value};")
@@ -450,6 +453,8 @@ def write_headers(network, folder, own_headers, lines):
             rows = ",\n".join("    {" + ", ".join(map(repr, row)) + "}" for row in value)
             text.append(f"constexpr double {name}[{len(value)}][{len(value[0])}] = {{\n{rows}\n}};")
     text.append(f"struct Activation {{{network.activation.cpp}}};")
+    text.append(f"struct Objective {{{network.objective.cpp}}};")
+    text.append(f'constexpr const char* OBJECTIVE = "{network.objective.name}";')
     text += [*lines, "", "}  // namespace glmbrian_model", ""]
     (folder / "glmbrian_model.hpp").write_text("\n".join(text))
     for header in (*own_headers, *HEADERS):

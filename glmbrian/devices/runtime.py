@@ -14,13 +14,8 @@ from brian2 import NetworkOperation, NumpyCodeObject, prefs
 
 from ..brian.internals import SCHEDULE, runtime_device, use_numpy
 from ..brian.encoder import RateEncoder
-from ..core.likelihoods import (
-    feedback_gradient,
-    first_to_spike_gradient,
-    rate_gradient,
-    weight_gradient,
-)
-from .problem import Outcome, Timing, Trace
+from ..core.likelihoods import feedback_gradient, weight_gradient
+from .problem import Outcome, Parameters, Timing, Trace
 from ..brian.neurons import GLMNeurons
 from ..support.progress import Silent
 from ..core.randomness import DRAW_LEVELS, shuffled, split_key
@@ -180,10 +175,14 @@ class _Training(_Simulation):
         self.labels = labels
         self.training = training
         self._firsts = range(0, network.n_outputs, network.n_classes)
-        self.desired = training.desired(network.n_steps)
         self.history = []
         self.log_likelihood, self.total_weight = 0.0, 0.0
-        self.batch, self.learned_from = [], np.zeros(network.n_replicas, dtype=int)
+        self._begin_batch()
+
+    def _begin_batch(self):
+        parameters = self.parameters
+        self.gradient = Parameters(*map(np.zeros_like, vars(parameters).values()))
+        self.in_batch, self.learned_from = 0, np.zeros(self.network.n_replicas, dtype=int)
 
     def next_item(self):
         presentation = self.training.first_presentation + self.n_done
@@ -194,14 +193,16 @@ class _Training(_Simulation):
 
     def begin_step(self):
         super().begin_step()
-        self.neurons.clamp = np.where(self.targets[self.step], 1, -1)
+        if self.network.objective.clamps_outputs:
+            self.neurons.clamp = np.where(self.desired[self.step], 1, -1)
 
     def begin_presentation(self):
         super().begin_presentation()
-        self.targets = np.zeros(self.potentials.shape, dtype=np.uint8)
-        if self.training.decoding == "rate":
-            right = np.arange(self.network.n_replicas) * self.network.n_classes
-            self.targets[:, right + self.labels[self.item]] = self.desired[:, np.newaxis]
+        network = self.network
+        desired = network.objective.desired(
+            self.labels[self.item], network.n_steps, network.n_classes
+        )
+        self.desired = np.tile(desired, network.n_replicas)
 
     def end_presentation(self):
         """Add the gradients of this presentation to the batch; maybe apply it."""
@@ -212,18 +213,15 @@ class _Training(_Simulation):
             *(self._gradient(slice(first, first + self.network.n_classes)) for first in self._firsts)
         )
         grad_u = np.hstack(grads) * np.repeat(weights, self.network.n_classes)
-        self.batch.append(
-            (
-                weight_gradient(self.spikes, grad_u, self.network.basis.matrix),
-                self._feedback_gradient(grad_u),
-                grad_u.sum(axis=0),
-            )
-        )
+        self.gradient.weights += weight_gradient(self.spikes, grad_u, self.network.basis.matrix)
+        self.gradient.feedback += self._feedback_gradient(grad_u)
+        self.gradient.bias += grad_u.sum(axis=0)
+        self.in_batch += 1
         self.learned_from += weights != 0
         self.log_likelihood += weights * log_likelihoods
         self.total_weight += weights
         epoch_is_over = (self.n_done + 1) % len(self.inputs) == 0
-        if len(self.batch) == self.training.batch_size or epoch_is_over:
+        if self.in_batch == self.training.batch_size or epoch_is_over:
             self.apply()
         if epoch_is_over:
             self.history.append(self.log_likelihood / np.where(self.total_weight, self.total_weight, 1))
@@ -231,25 +229,26 @@ class _Training(_Simulation):
 
     def _gradient(self, outputs):
         """Return log-likelihood and gradient in the potentials of one replica."""
-        u, activation = self.potentials[:, outputs], self.network.activation
-        if self.training.decoding == "rate":
-            return rate_gradient(u, self.targets[:, outputs], activation)
-        return first_to_spike_gradient(u, self.labels[self.item], activation)
+        return self.network.objective.gradient(
+            self.potentials[:, outputs],
+            self.outputs[:, outputs],
+            self.labels[self.item],
+            self.network.activation,
+        )
 
     def _feedback_gradient(self, grad_u):
         if self.network.feedback_basis is None:
             return 0.0
-        return feedback_gradient(self.targets, grad_u, self.network.feedback_basis.matrix)
+        return feedback_gradient(self.outputs, grad_u, self.network.feedback_basis.matrix)
 
     def apply(self):
         """Go along the mean gradient of the batch."""
         rates = self.training.learning_rates / np.maximum(self.learned_from, 1)
         rates = np.repeat(rates, self.network.n_classes)
-        for weights, feedback, bias in self.batch:
-            self.parameters.weights += rates[:, np.newaxis] * weights
-            self.parameters.feedback += rates[:, np.newaxis] * feedback
-            self.parameters.bias += rates * bias
-        self.batch, self.learned_from = [], np.zeros(self.network.n_replicas, dtype=int)
+        self.parameters.weights += rates[:, np.newaxis] * self.gradient.weights
+        self.parameters.feedback += rates[:, np.newaxis] * self.gradient.feedback
+        self.parameters.bias += rates * self.gradient.bias
+        self._begin_batch()
         self.load_parameters()
 
 
@@ -267,7 +266,7 @@ class _Testing(_Simulation):
         return self.n_done, self.testing.first_presentation + self.n_done
 
     def is_decided(self):
-        return self.testing.decoding == "first-to-spike" and self.outputs.any()
+        return self.network.objective.stops_at_first_spike and self.outputs.any()
 
     def end_presentation(self):
         self.rows.append(self.trace().row())

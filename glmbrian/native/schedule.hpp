@@ -45,7 +45,10 @@ public:
     }
     int label() const { return labels_[item()]; }
     bool is_last_of_epoch() const { return position_ + 1 == job.n_items; }
-    bool desired(int t) const { return (t + 1) % job.target_period == 0; }
+    bool desired(int step, int neuron) const
+    {
+        return Objective::desired(step, neuron, label(), job.target_period);
+    }
     bool is_over() const { return epoch_ == job.n_epochs && position_ == 0; }
     double learning_rate(int replica) const { return learning_rates_[replica]; }
     double sample_weight(int replica) const
@@ -53,13 +56,12 @@ public:
         return sample_weights_.empty() ? 1.0 : sample_weights_[replica * job.n_items + item()];
     }
 
-    // Returns the gradient of this presentation in the potentials `u` of a replica.
-    void learn(int replica, const Trace& u, Trace& grad)
+    // Returns the gradient of this presentation in the potentials `u` of a replica, whose
+    // output spikes are `outputs(t, i)`.
+    template <class Outputs>
+    void learn(int replica, const Trace& u, Outputs outputs, Trace& grad)
     {
-        const int right = label();
-        const double log_likelihood = job.rate
-            ? rate_gradient<Activation>(u, [&](int t, int i) { return i == right && desired(t); }, grad)
-            : first_to_spike_gradient<Activation>(u, right, grad);
+        const double log_likelihood = Objective::template gradient<Activation>(u, outputs, label(), grad);
         log_likelihood_[replica] += log_likelihood * sample_weight(replica);
         total_weight_[replica] += sample_weight(replica);
     }
@@ -175,21 +177,24 @@ public:
         file.write(bias, N_OUTPUTS);
     }
 
-    void add_gradient(const Schedule& schedule, int replica, const Trace& grad)
+    template <class Outputs>
+    void add_gradient(const Schedule& schedule, int replica, Outputs outputs, const Trace& grad)
     {
         const double weight = schedule.sample_weight(replica);
         const int first = replica * N_CLASSES;
         for (int t = 0; t < N_STEPS; t++)
             for (int i = 0; i < N_CLASSES; i++) bias_gradient_[first + i] += weight * grad[t][i];
-        // Only the right neuron has spikes to feed back, and only in rate training.
-        if (N_FEEDBACK == 0 || !schedule.job.rate) return;
+        if (N_FEEDBACK == 0) return;
         std::vector<double> row(N_CLASSES * N_FEEDBACK);
         for (int t = 0; t < N_STEPS - 1; t++) {
-            if (!schedule.desired(t)) continue;
-            correlate(grad, FEEDBACK_BASIS, t, weight, row.data());
-            const int own = schedule.label() * N_FEEDBACK;
-            for (int k = 0; k < N_FEEDBACK; k++)
-                feedback_gradient_[first * N_FEEDBACK + own + k] += row[own + k];
+            bool is_filtered = false;
+            for (int i = 0; i < N_CLASSES; i++) {
+                if (!outputs(t, i)) continue;
+                if (!is_filtered) correlate(grad, FEEDBACK_BASIS, t, weight, row.data());
+                is_filtered = true;
+                for (int k = i * N_FEEDBACK; k < (i + 1) * N_FEEDBACK; k++)
+                    feedback_gradient_[first * N_FEEDBACK + k] += row[k];
+            }
         }
     }
 

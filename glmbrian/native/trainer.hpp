@@ -20,6 +20,7 @@ template <int STEPS, int NEURONS>
 class Trainer {
 public:
     double u[STEPS][NEURONS], grad[STEPS][NEURONS];  // potentials of this presentation, and their errors
+    bool emitted[STEPS][NEURONS];  // spikes of this presentation, if the neurons are free
     int64_t presentation = 0;
     int step = -1;  // of the presentation; below 0 between presentations and after the last
 

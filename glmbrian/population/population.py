@@ -200,8 +200,7 @@ class GLMPopulation:
         if not isinstance(classifier, GLMClassifier):
             raise TypeError(f"classifier must be a GLMClassifier, got {classifier!r}")
         check_is_fitted(classifier, "weights_")
-        # First-to-spike decisions end at the first spike, so feedback has no effect.
-        fed_back = classifier.decoding == "rate"
+        fed_back = classifier.objective.learns_feedback
         return cls(
             classifier.bias_,
             classifier.basis_,

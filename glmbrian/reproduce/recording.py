@@ -31,14 +31,14 @@ class Recording:
     outputs: np.ndarray
     potentials: np.ndarray
 
-    def outcome(self, decoding, deadline=None):
-        """Return the `Outcome` of decisions that are made by step `deadline`.
+    def outcome(self, objective, deadline=None):
+        """Return the `Outcome` of decisions by an `Objective` that are made by step `deadline`.
 
         By default that is the last step, and the outcome that of the test itself.
         """
         n, n_steps, _ = self.outputs.shape
         steps = np.full(n, n_steps if deadline is None else deadline)
-        if decoding == "first-to-spike":
+        if objective.stops_at_first_spike:
             spiking = self.outputs.any(axis=2)
             first = np.where(spiking.any(axis=1), spiking.argmax(axis=1) + 1, n_steps)
             steps = np.minimum(steps, first)

@@ -28,10 +28,11 @@ from ..brian.internals import (
 )
 from ..support.display import Described
 from ..brian.encoder import RateEncoder
-from ..core.likelihoods import correlated, desired_train, first_to_spike_gradient, rate_gradient
+from ..core.likelihoods import correlated
+from ..core.objectives import get_objective
 from ..brian.neurons import GLMNeurons, feedback_weight_names
 from ..brian.synapses import GLMSynapses
-from ..support.validation import binary_array, choice, finite_array, flag, integer, real, warn
+from ..support.validation import binary_array, finite_array, flag, integer, real, warn
 from ..brian.arguments import check_brian_arguments
 
 #: Neurons that have, or had, a trainer.
@@ -66,9 +67,9 @@ class Trainer(Described, Group):
     targets : array_like of 0/1, shape (n_presentations, n_steps, n), optional
         In place of `labels` under the rate rule: the desired spikes of the n neurons.
         The first two axes may be one, of ``n_presentations * n_steps`` steps.
-    rule : {"first-to-spike", "rate"}
+    rule : {"first-to-spike", "rate"} or Objective
         What is learned; see `glmbrian.learning.first_to_spike_log_likelihood` and
-        `glmbrian.learning.rate_log_likelihood`.
+        `glmbrian.learning.rate_log_likelihood`, or `glmbrian.Objective` for one of your own.
     learning_rate : float
     batch_size : int
     target_period : int
@@ -151,10 +152,10 @@ class Trainer(Described, Group):
         self.neurons = neurons
         self.synapses = _checked_synapses(synapses, neurons)
         self.n_steps = integer(n_steps, "n_steps")
-        self.rule = choice(rule, "rule", ("first-to-spike", "rate"))
         self.learning_rate = real(learning_rate, "learning_rate", 0, strict=True)
         self.batch_size = integer(batch_size, "batch_size")
         self.target_period = integer(target_period, "target_period")
+        self.objective = get_objective(rule, self.target_period, "rule")
         self.learn_bias = flag(learn_bias, "learn_bias")
         learn_feedback = flag(learn_feedback, "learn_feedback")
         examples = self._checked_examples(labels, targets)
@@ -170,7 +171,7 @@ class Trainer(Described, Group):
         for learner in self.synapses:
             self.add_dependency(learner)
             self.learned.append(_Learned.of_synapses(learner))
-        if self.rule == "rate" and learn_feedback and neurons.feedback is not None:
+        if self.objective.learns_feedback and learn_feedback and neurons.feedback is not None:
             self.learned.append(_Learned.of_feedback(neurons))
         self.variables = Variables(self)
         self.variables.add_constant("N", 1)
@@ -198,6 +199,10 @@ class Trainer(Described, Group):
         self._enable_group_attributes()
         if not isinstance(get_device(), RuntimeDevice):
             training_cpp.add_operations(self)
+
+    @property
+    def rule(self):
+        return self.objective.name
 
     @property
     def duration(self):
@@ -234,7 +239,7 @@ class Trainer(Described, Group):
         learning = ", ".join(repr(learner.name) for learner in self.synapses)
         done = "planned" if not isinstance(get_device(), RuntimeDevice) else "done"
         return {
-            "rule": self.rule,
+            "rule": self.objective.name,
             "synapses": learning or "none",
             "learning_rate": self.learning_rate,
             "batch_size": self.batch_size,
@@ -315,11 +320,12 @@ class Trainer(Described, Group):
     def _checked_examples(self, labels, targets):
         """Return the labels, or the targets in the shape (n_presentations, n_steps, n)."""
         n = len(self.neurons)
-        if self.rule == "first-to-spike" and targets is not None:
-            raise ValueError("targets go with rule='rate'; the first-to-spike rule takes labels")
+        needs_labels, name = self.objective.needs_labels, self.objective.name
+        if needs_labels and targets is not None:
+            raise ValueError(f"targets go with rule='rate'; rule={name!r} takes labels")
         if (labels is None) == (targets is None):
-            allowed = "labels" if self.rule == "first-to-spike" else "either labels or targets"
-            raise ValueError(f"{allowed} must be given with rule={self.rule!r}")
+            allowed = "labels" if needs_labels else "either labels or targets"
+            raise ValueError(f"{allowed} must be given with rule={name!r}")
         self.has_labels = labels is not None
         if self.has_labels:
             if np.asarray(labels).dtype == bool:
@@ -351,11 +357,14 @@ class Trainer(Described, Group):
                 "Trainer runs on the devices 'runtime' and 'cpp_standalone' only; use one of them, "
                 "or GLMClassifier(device='genn'), which trains a network of its own on GeNN"
             )
-        if not isinstance(device, RuntimeDevice) and not self.neurons.activation.cpp:
-            raise ValueError(
-                f"activation {self.neurons.activation.name!r} has no C++ form (Activation.cpp), so "
-                "Trainer needs the runtime device"
-            )
+        if isinstance(device, RuntimeDevice):
+            return
+        for name, part in (("activation", self.neurons.activation), ("rule", self.objective)):
+            if not part.cpp:
+                raise ValueError(
+                    f"{name} {part.name!r} has no C++ form ({type(part).__name__}.cpp), so "
+                    "Trainer needs the runtime device"
+                )
 
     # ------------------------------------------------------- the runtime device
 
@@ -379,21 +388,23 @@ class Trainer(Described, Group):
             self.neurons.clear()
         if now.is_over:
             return
-        desired = self._desired()[now.step]
+        if not self.objective.clamps_outputs:
+            now.outputs[now.step] = 0
+            return
+        if now.step == 0:
+            now.outputs[:] = self._desired()
+        desired = now.outputs[now.step]
         self._clamp()[:] = np.where(desired, 1, -1)
-        for number, learned in enumerate(self.learned):
-            if learned.pathway is None:
-                self._record(number, np.flatnonzero(desired))
+        self._record_feedback(np.flatnonzero(desired))
 
     def _desired(self):
         """Return the desired spikes of this presentation, shape (n_steps, n)."""
-        shape = (self.n_steps, len(self.neurons))
         if not self.has_labels:
-            return self._example("_targets").reshape(shape)
-        desired = np.zeros(shape, dtype=bool)
-        if self.rule == "rate":
-            desired[:, self._example("_labels")[0]] = desired_train(self.n_steps, self.target_period)
-        return desired
+            return self._example("_targets").reshape(self.n_steps, len(self.neurons))
+        return self.objective.desired(self._label(), self.n_steps, len(self.neurons))
+
+    def _label(self):
+        return int(self._example("_labels")[0]) if self.has_labels else None
 
     def _example(self, name):
         examples = self.variables[name].get_value().reshape(self.n_presentations, -1)
@@ -401,6 +412,11 @@ class Trainer(Described, Group):
 
     def _clamp(self):
         return self.neurons.variables["clamp"].get_value()
+
+    def _record_feedback(self, spikes):
+        for number, learned in enumerate(self.learned):
+            if learned.pathway is None:
+                self._record(number, spikes)
 
     def _record(self, number, synapses):
         """Keep which `synapses` a spike arrives at in this step.
@@ -416,6 +432,10 @@ class Trainer(Described, Group):
         if now.step < 0:
             return
         now.potentials[now.step] = self.neurons.variables["u"].get_value()
+        if not self.objective.clamps_outputs:
+            spikes = np.array(self.neurons.spikes)
+            now.outputs[now.step, spikes] = 1
+            self._record_feedback(spikes)
         if now.step < self.n_steps - 1:
             return
         self._learn()
@@ -427,12 +447,9 @@ class Trainer(Described, Group):
     def _learn(self):
         """Add the gradient of this presentation to the batch; maybe apply it."""
         now = self._progress
-        activation = self.neurons.activation
-        if self.rule == "rate":
-            log_likelihood, grad_u = rate_gradient(now.potentials, self._desired(), activation)
-        else:
-            label = self._example("_labels")[0]
-            log_likelihood, grad_u = first_to_spike_gradient(now.potentials, label, activation)
+        log_likelihood, grad_u = self.objective.gradient(
+            now.potentials, now.outputs, self._label(), self.neurons.activation
+        )
         self.variables["_log_likelihoods"].get_value()[now.presentation] = log_likelihood
         now.in_batch += 1
         now.bias_gradient += grad_u.sum(axis=0)
@@ -507,7 +524,8 @@ class _Learned:
 class _Progress:
     """How far training has come on the runtime device."""
 
-    potentials: np.ndarray  # of this presentation
+    potentials: np.ndarray  # of this presentation, as the next
+    outputs: np.ndarray  # spikes, desired or emitted
     bias_gradient: np.ndarray  # of the batch, as the next
     gradients: list  # an array (K, n_synapses) each, without rows if batches are of one
     arrivals: list  # of this presentation: (step, synapses) of each that learns
@@ -521,6 +539,7 @@ class _Progress:
         n = len(trainer.neurons)
         return cls(
             potentials=np.zeros((trainer.n_steps, n)),
+            outputs=np.zeros((trainer.n_steps, n), dtype=np.uint8),
             bias_gradient=np.zeros(n),
             gradients=[
                 np.zeros((len(learned.weights) if trainer.batch_size > 1 else 0, learned.targets.size))

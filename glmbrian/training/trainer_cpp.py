@@ -7,7 +7,7 @@ variables.
 
 from importlib import resources
 
-from ..brian.internals import cpp_arriving_synapses, cpp_data, forget_values
+from ..brian.internals import cpp_arriving_synapses, cpp_data, forget_values, spike_array
 from ..brian.operations import new_operation
 
 
@@ -32,8 +32,14 @@ def _add(trainer, operation, code, clock, when, order):
 
     def cpp_code(owner):
         return f"""
+namespace {name}_types {{
+struct Activation {{{trainer.neurons.activation.cpp}}};
+struct Objective {{{trainer.objective.cpp}}};
+}}
 static inline int {name}(int done)
 {{
+    using {name}_types::Activation;
+    using {name}_types::Objective;
     static auto& trainer = glmbrian::trainer<{trainer.n_steps}, {len(trainer.neurons)}>("{trainer.name}");
     {code(trainer).strip()}
     return done;
@@ -62,21 +68,27 @@ def _begin(trainer):
         f"std::fill_n({cpp_data(neurons.variables[name])}, {neurons.variables[name].size}, 0);"
         for name in [*neurons.filter_state, "u"]
     )
-    record = "".join(
-        f"\n        if (desired) trainer.record({number}, i);"
-        for number, learned in enumerate(trainer.learned)
-        if learned.pathway is None
-    )
+    clamp = f"""
+    for (int i = 0; i < {len(neurons)}; i++) {{
+        const bool desired = {_desired(trainer, "trainer.step")};
+        {cpp_data(neurons.variables["clamp"])}[i] = desired ? 1 : -1;
+        {_record_feedback(trainer, "desired")}
+    }}"""
     return f"""
     if (trainer.begin_step({trainer.n_presentations})) {{
         {clear}
     }}
-    if (trainer.step < 0) return done;
-    for (int i = 0; i < {len(neurons)}; i++) {{
-        const bool desired = {_desired(trainer, "trainer.step")};
-        {cpp_data(neurons.variables["clamp"])}[i] = desired ? 1 : -1;{record}
-    }}
+    if (trainer.step < 0) return done;{clamp if trainer.objective.clamps_outputs else ""}
 """
+
+
+def _record_feedback(trainer, spikes):
+    """Return C++ code that tells the trainer of a spike of neuron i, if it `spikes`."""
+    return "".join(
+        f"if ({spikes}) trainer.record({number}, i);"
+        for number, learned in enumerate(trainer.learned)
+        if learned.pathway is None
+    )
 
 
 def _record(pathways):
@@ -92,12 +104,23 @@ def _record(pathways):
 def _end(trainer):
     neurons = trainer.neurons
     variables = neurons.variables
-    label = f"{cpp_data(trainer.variables['_labels'])}[trainer.presentation]" if trainer.has_labels else ""
-    if trainer.rule == "rate":
-        desired = f"[&](int t, int i) -> bool {{ return {_desired(trainer, 't')}; }}"
-        gradient = f"rate_gradient<Activation>(trainer.u, {desired}, trainer.grad)"
-    else:
-        gradient = f"first_to_spike_gradient<Activation>(trainer.u, {label}, trainer.grad)"
+    spiked, emitted = _desired(trainer, "t"), ""
+    if not trainer.objective.clamps_outputs:
+        # Those of this step; the others are known by now.
+        spiked = "trainer.emitted[t][i]"
+        emitted = f"""
+    if (trainer.step >= 0) {{
+        bool (&emitted)[{len(neurons)}] = trainer.emitted[trainer.step];
+        std::fill_n(emitted, {len(neurons)}, false);
+        const int32_t* const spikes = {cpp_data(spike_array(neurons))};
+        for (int s = 0; s < spikes[{len(neurons)}]; s++) {{
+            const int i = spikes[s];
+            emitted[i] = true;
+            {_record_feedback(trainer, "true")}
+        }}
+    }}"""
+    outputs = f"[&](int t, int i) -> bool {{ return {spiked}; }}"
+    gradient = f"Objective::gradient<Activation>(trainer.u, {outputs}, {_label(trainer)}, trainer.grad)"
     log_likelihoods = trainer.variables["_log_likelihoods"]
     written = [log_likelihoods, variables["clamp"]]
     lines = []
@@ -124,10 +147,9 @@ def _end(trainer):
     forget_values(written)
     body = "\n    ".join(lines)
     arguments = f"{cpp_data(variables['u'])}, {trainer.batch_size}, {trainer.learning_rate!r}"
-    return f"""
+    return f"""{emitted}
     if (!trainer.end_step({arguments})) return done;
-    struct Activation {{{neurons.activation.cpp}}};
-    {cpp_data(log_likelihoods)}[trainer.presentation] = glmbrian::{gradient};
+    {cpp_data(log_likelihoods)}[trainer.presentation] = {gradient};
     {body}
     if (trainer.end_presentation())
         std::fill_n({cpp_data(variables["clamp"])}, {len(neurons)}, 0);
@@ -136,10 +158,13 @@ def _end(trainer):
 
 def _desired(trainer, step):
     """Return the C++ condition that neuron i is to spike in a step."""
-    if trainer.rule == "first-to-spike":
-        return "false"
     if trainer.has_labels:
-        label = f"{cpp_data(trainer.variables['_labels'])}[trainer.presentation]"
-        return f"({step} + 1) % {trainer.target_period} == 0 && i == {label}"
+        return f"Objective::desired({step}, i, {_label(trainer)}, INT64_C({trainer.objective.period}))"
     targets = cpp_data(trainer.variables["_targets"])
     return f"{targets}[(trainer.presentation * {trainer.n_steps} + {step}) * {len(trainer.neurons)} + i]"
+
+
+def _label(trainer):
+    if not trainer.has_labels:
+        return "-1"
+    return f"{cpp_data(trainer.variables['_labels'])}[trainer.presentation]"
