@@ -22,6 +22,7 @@ from sklearn.utils.estimator_checks import (
 )
 
 import glmbrian as glm
+from glmbrian.core.objectives import FirstToSpike
 from glmbrian.core.rate_code import levels, rate_encode
 from glmbrian.devices.genn_environment import GeNNNotFound, check_environment
 
@@ -484,7 +485,7 @@ def test_accuracy_by_a_deadline_is_that_of_the_decisions_made_by_then():
     seen = classifier.decisions_
     recording = redraw(classifier, DIGITS.X_test)
     for deadline in range(1, 7):
-        outcome = recording.outcome("first-to-spike", deadline)
+        outcome = recording.outcome(FirstToSpike(), deadline)
         spiked = outcome.counts.any(axis=1)
         by_then = spiked & (classifier._decide(outcome) == DIGITS.y_test)
         np.testing.assert_array_equal(
