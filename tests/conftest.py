@@ -73,9 +73,10 @@ def pytest_configure(config):
         import numpy
 
         prefs.core.default_float_dtype = numpy.float32
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        # The workers keep all cores busy: several compilers at once are slower.
-        prefs.devices.cpp_standalone.extra_make_args_unix = ["-j1"]
+    # The workers of xdist keep all cores busy: several compilers at once are slower. Without a
+    # bound, Brian starts one for every file.
+    n_compilers = 1 if "PYTEST_XDIST_WORKER" in os.environ else os.cpu_count()
+    prefs.devices.cpp_standalone.extra_make_args_unix = [f"-j{n_compilers}"]
 
 
 def cython_folder():
