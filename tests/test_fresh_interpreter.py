@@ -16,7 +16,6 @@ from brian2 import BrianObjectException, Function, prefs
 from brian2.utils.logger import catch_logs
 
 import glmbrian as glm
-from glmbrian import fresh_interpreter
 from glmbrian.activations import SIGMOID
 from glmbrian.brian_internals import cpp_preferences
 from glmbrian.devices import cpp_standalone
