@@ -1,10 +1,10 @@
 """What all tests share: a clean Brian 2 for each, and nothing written outside."""
 
-import contextlib
 import gc
 import os
 import shlex
 import shutil
+import subprocess
 import tempfile
 
 os.environ["MPLBACKEND"] = "Agg"  # before anything imports matplotlib
@@ -55,6 +55,35 @@ class BrianState:
         defaultclock.dt = 0.1 * ms
 
 
+_QUICK_COMPILER = shlex.quote(os.path.join(os.path.dirname(os.path.abspath(__file__)), "quick_g++"))
+
+
+def _has_gcc():
+    try:
+        answer = subprocess.run(["g++", "--version"], capture_output=True, text=True)
+    except FileNotFoundError:
+        return False
+    return "Free Software Foundation" in answer.stdout
+
+
+@pytest.fixture(scope="module")
+def optimised():
+    """Compile code that is run for long with Brian's own options."""
+    from brian2 import prefs
+
+    before = prefs.codegen.cpp.extra_compile_args
+    prefs.codegen.cpp.extra_compile_args = None
+    yield
+    prefs.codegen.cpp.extra_compile_args = before
+
+
+@pytest.fixture
+def users_compiler(optimised, monkeypatch):
+    """Compile as for users: not even with `quick_g++`."""
+    if os.environ.get("CXX") == _QUICK_COMPILER:
+        monkeypatch.delenv("CXX")
+
+
 def pytest_configure(config):
     config.pluginmanager.register(BrianState(), "glmbrian-brian-state")
     # Programs are compiled once a session. Already set, it is somebody's choice.
@@ -63,9 +92,16 @@ def pytest_configure(config):
         os.environ[CACHE_VARIABLE] = folder
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
         config.add_cleanup(lambda: os.environ.pop(CACHE_VARIABLE, None))
+    # Inherited by all that tests start. Already set, it is somebody's choice.
+    if "CXX" not in os.environ and _has_gcc():
+        os.environ["CXX"] = _QUICK_COMPILER
+        config.add_cleanup(lambda: os.environ.pop("CXX", None))
     from brian2 import prefs
 
     prefs.codegen.runtime.cython.cache_dir = cython_folder()
+    # Optimising takes longer than the runs of most tests.
+    flags = prefs.codegen.cpp.extra_compile_args_gcc
+    prefs.codegen.cpp.extra_compile_args = [flag.replace("-O3", "-O0") for flag in flags]
     # Cython compiles every operation by itself: the tests that are about it ask for it.
     prefs.codegen.target = "numpy"
     # The whole suite with the other preference that Brian's users have.
@@ -73,28 +109,15 @@ def pytest_configure(config):
         import numpy
 
         prefs.core.default_float_dtype = numpy.float32
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        # The workers keep all cores busy: several compilers at once are slower.
-        prefs.devices.cpp_standalone.extra_make_args_unix = ["-j1"]
+    # The workers of xdist keep all cores busy: several compilers at once are slower. Without a
+    # bound, Brian starts one for every file.
+    n_compilers = 1 if "PYTEST_XDIST_WORKER" in os.environ else os.cpu_count()
+    prefs.devices.cpp_standalone.extra_make_args_unix = [f"-j{n_compilers}"]
 
 
 def cython_folder():
     """Return where Brian's Cython target keeps what it compiled: not the user's folder."""
     return os.path.join(os.environ[CACHE_VARIABLE], "cython")
-
-
-@contextlib.contextmanager
-def quick_compilation():
-    """Compile without optimising, which takes longer than the runs of most tests."""
-    from brian2 import prefs
-
-    before = prefs.codegen.cpp.extra_compile_args
-    flags = prefs.codegen.cpp.extra_compile_args_gcc
-    prefs.codegen.cpp.extra_compile_args = [flag.replace("-O3", "-O0") for flag in flags]
-    try:
-        yield
-    finally:
-        prefs.codegen.cpp.extra_compile_args = before
 
 
 def levels_above_draws(random, key, presentations, n_steps, n_inputs):

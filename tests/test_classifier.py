@@ -18,6 +18,7 @@ from glmbrian.support.progress import Progress
 
 DIGITS = glm.datasets.load_mnist((5, 7))
 compiled = pytest.mark.compiled
+pytestmark = pytest.mark.usefixtures("optimised")
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +64,7 @@ def test_no_seed_ends_in_a_bad_optimum():
 
 
 @compiled
+@pytest.mark.usefixtures("users_compiler")
 @pytest.mark.parametrize("decoding", ["first-to-spike", "rate"])
 def test_devices_learn_the_same(decoding):
     few = glm.datasets.load_mnist((5, 7), 20, 20)

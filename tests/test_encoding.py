@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from brian2 import Network, NeuronGroup, SpikeMonitor, defaultclock, ms, mV, prefs
 from brian2.utils.logger import catch_logs
-from conftest import quick_compilation
 from scipy import stats
 
 import glmbrian as glm
@@ -137,11 +136,10 @@ def test_another_dt_between_runs_neither_repeats_nor_skips(n_steps, target):
     encoder = glm.RateEncoder(images, n_steps=n_steps, random_state=3)
     monitor = SpikeMonitor(encoder)
     network = Network(encoder, monitor)
-    with quick_compilation():
-        defaultclock.dt = 0.5 * ms
-        network.run(10 * 0.5 * ms)
-        defaultclock.dt = 2.5 * ms
-        network.run(20 * 2.5 * ms)
+    defaultclock.dt = 0.5 * ms
+    network.run(10 * 0.5 * ms)
+    defaultclock.dt = 2.5 * ms
+    network.run(20 * 2.5 * ms)
     steps = np.where(monitor.t < 4.9 * ms, monitor.t / (0.5 * ms), 8 + monitor.t / (2.5 * ms))
     found = np.zeros_like(expected)
     found[np.round(steps).astype(int), np.asarray(monitor.i)] = 1

@@ -3,13 +3,11 @@
 import importlib.util
 import runpy
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
 from brian2 import device, ms, set_device
-from conftest import quick_compilation
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "examples"
 EXAMPLES = sorted(path.stem for path in FOLDER.glob("*.py"))
@@ -32,9 +30,7 @@ def in_standalone(name):
     """Return what an example gave on the standalone device."""
     set_device("cpp_standalone", directory=None)
     device.build_options["with_output"] = False
-    # One has flags of its own, and is chaotic.
-    with nullcontext() if name == "cuba_readout" else quick_compilation():
-        return example(name).simulate(**SHORT[name])
+    return example(name).simulate(**SHORT[name])
 
 
 def leaves(result):

@@ -25,7 +25,6 @@ from brian2 import (
     start_scope,
 )
 from brian2.core.base import BrianObjectException
-from conftest import quick_compilation
 
 import glmbrian as glm
 from glmbrian.brian.filters import LONGEST_SHIFT_REGISTER
@@ -157,8 +156,7 @@ def three_runs(target):
 @pytest.fixture(scope="module", params=TARGETS)
 def observed(request):
     before = prefs.codegen.target
-    with quick_compilation():
-        results = three_runs(request.param)
+    results = three_runs(request.param)
     prefs.codegen.target = before
     return results
 

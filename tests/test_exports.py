@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from conftest import quick_compilation
 
 import glmbrian as glm
 from glmbrian.core.activations import get_activation
@@ -29,8 +28,7 @@ def project(tmp_path_factory):
     folder = tmp_path_factory.mktemp("exported") / "project"
     classifier = make_classifier()
     before = dict(vars(classifier))
-    with quick_compilation():
-        classifier.export(FEW.X_train, FEW.y_train, folder)
+    classifier.export(FEW.X_train, FEW.y_train, folder)
     with pytest.raises(OSError, match="has not run yet"):
         glm.GLMClassifier.load(folder)
     with pytest.raises(ValueError, match="directory must be new or empty"):
@@ -62,8 +60,7 @@ def change_setting(folder, name, value):
 
 
 def fit(classifier):
-    with quick_compilation():
-        return classifier.fit(FEW.X_train, FEW.y_train)
+    return classifier.fit(FEW.X_train, FEW.y_train)
 
 
 def assert_same(one, other):
@@ -77,11 +74,9 @@ def test_it_trains_as_fit_does(project):
     assert_same(exported, classifier)
     assert exported.get_params() == classifier.get_params()
     for one in (exported, classifier):
-        with quick_compilation():  # training continues from where the program ended
-            one.partial_fit(FEW.X_train, FEW.y_train)
+        one.partial_fit(FEW.X_train, FEW.y_train)
     assert_same(exported, classifier)
-    with quick_compilation():
-        np.testing.assert_array_equal(exported.predict(FEW.X_test), classifier.predict(FEW.X_test))
+    np.testing.assert_array_equal(exported.predict(FEW.X_test), classifier.predict(FEW.X_test))
 
 
 def test_changed_settings_are_read_back(copy):

@@ -14,7 +14,6 @@ from brian2 import NeuronGroup, defaultclock, get_device, ms, prefs, run, set_de
 from brian2.core.base import BrianObject
 from brian2.core.names import find_name
 from brian2.devices.device import all_devices, previous_devices
-from conftest import quick_compilation
 
 import glmbrian as glm
 from glmbrian.core.activations import SIGMOID
@@ -219,16 +218,15 @@ class TestCompiled:
     )
     @pytest.mark.parametrize("users_state", ["another device"], indirect=True)
     def test_programs_change_nothing(self, device, users_state, monkeypatch):
-        with quick_compilation():
-            state = global_state()
-            for _ in range(2):  # with a cold and with a warm cache
-                trained = classifier(device).fit(X, Y)
-                assert trained.score(X, Y) == 1
-            if device == "cpp_standalone":
-                glm.fit_ensemble([classifier(device), classifier(device)], X, Y, n_jobs=2)
-            assert_same(state)
-            self.check_interrupted(device, monkeypatch)
-            assert_same(state)
+        state = global_state()
+        for _ in range(2):  # with a cold and with a warm cache
+            trained = classifier(device).fit(X, Y)
+            assert trained.score(X, Y) == 1
+        if device == "cpp_standalone":
+            glm.fit_ensemble([classifier(device), classifier(device)], X, Y, n_jobs=2)
+        assert_same(state)
+        self.check_interrupted(device, monkeypatch)
+        assert_same(state)
 
     @staticmethod
     def check_interrupted(device, monkeypatch):

@@ -5,7 +5,6 @@ import warnings
 import numpy as np
 import pytest
 from brian2 import mV
-from conftest import quick_compilation
 from sklearn import config_context
 from sklearn.utils.class_weight import compute_sample_weight
 
@@ -450,8 +449,7 @@ def test_presentations_can_be_numbered(decoding):
 
 @compiled
 def test_presentations_of_a_program_can_be_numbered():
-    with quick_compilation():
-        compiled_one = check_numbering("first-to-spike", "cpp_standalone")
+    compiled_one = check_numbering("first-to-spike", "cpp_standalone")
     far = 2**31 - 1 - len(BYTES)
     in_python = small().set_params(**{**compiled_one.get_params(), "device": "runtime"}).fit(BYTES, Y)
     np.testing.assert_array_equal(compiled_one.predict(BYTES, far), in_python.predict(BYTES, far))

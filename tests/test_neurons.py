@@ -24,7 +24,7 @@ from brian2 import (
     set_device,
 )
 from brian2.utils.logger import catch_logs
-from conftest import levels_above_draws, quick_compilation
+from conftest import levels_above_draws
 
 import glmbrian as glm
 from glmbrian.brian.internals import CPP_PROGRAM_CAN_STOP
@@ -122,10 +122,9 @@ def observed(request):
         potential = StateMonitor(neurons, "u", record=True, when="end")
         network.add(neurons, synapses, outputs, potential)
         cases[case] = (kernels, weights, bias, feedback, v, synapses, outputs, potential)
-    with quick_compilation():
-        network.run(N_STEPS * ms, namespace={})
-        if target == "cpp_standalone":
-            device.build(directory=None, with_output=False)
+    network.run(N_STEPS * ms, namespace={})
+    if target == "cpp_standalone":
+        device.build(directory=None, with_output=False)
     trains = {name: spike_trains(monitor) for name, monitor in spikes.items()}
     result = {"inputs": trains, "precision": precision}
     for case, (kernels, weights, bias, feedback, v, synapses, outputs, potential) in cases.items():

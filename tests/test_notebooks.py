@@ -53,7 +53,10 @@ def test_runs_from_top_to_bottom(path, kernel, tmp_path):
     folder.mkdir()
     # Brian reads this file on import.
     preferences = folder / "brian_preferences"
-    preferences.write_text(f"codegen.runtime.cython.cache_dir = {cython_folder()!r}\n")
+    preferences.write_text(
+        f"codegen.runtime.cython.cache_dir = {cython_folder()!r}\n"
+        "devices.cpp_standalone.extra_make_args_unix = ['-j1']\n"
+    )
     NotebookClient(
         notebook,
         timeout=600,

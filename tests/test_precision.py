@@ -15,7 +15,6 @@ from brian2 import (
     prefs,
     set_device,
 )
-from conftest import quick_compilation
 
 import glmbrian as glm
 from glmbrian.brian.internals import CPP_PROGRAM_CAN_STOP
@@ -133,6 +132,5 @@ def test_long_windows_in_cython():
     neurons = glm.GLMNeurons(2, glm.RaisedCosineBasis(4, 50, a=2.2, dt=0.14), random_state=1)
     neurons.bias = -50.1
     monitor = SpikeMonitor(neurons)
-    with quick_compilation():
-        Network(neurons, monitor).run(20 * ms)
+    Network(neurons, monitor).run(20 * ms)
     assert list(neurons.u) == [-50.1, -50.1] and monitor.num_spikes == 0

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from brian2 import prefs
-from conftest import levels_above_draws, quick_compilation
+from conftest import levels_above_draws
 
 import glmbrian as glm
 from glmbrian.core.objectives import get_objective
@@ -152,8 +152,7 @@ def test_presentations_beyond_32_bits(place):
 @pytest.mark.parametrize("rule", RULES)
 def test_fifty_updates_equal_the_maths_in_cython(rule):
     # Brian compiles each operation of its Cython target by itself, in seconds.
-    with quick_compilation():
-        check_fifty_updates("cython", rule, *CASES[0])
+    check_fifty_updates("cython", rule, *CASES[0])
 
 
 @pytest.mark.parametrize(
@@ -274,10 +273,9 @@ def test_presentations_of_many_steps():
     start = Parameters(np.full((2, 2, 1), 0.01), np.zeros((2, 0)), np.full(2, -13.0))
     inputs = Inputs.of_intensities(np.array([[1e-4, 0.3], [0.2, 1e-5]]))
     training = Training(np.array([0.05]), 1, 1, INPUT_KEY, ORDER_KEY)
-    with quick_compilation():
-        learned, _, timing = get_device("cpp_standalone").train(
-            network, start, inputs, [0, 1], training, Silent()
-        )
+    learned, _, timing = get_device("cpp_standalone").train(
+        network, start, inputs, [0, 1], training, Silent()
+    )
     weights, bias = start.weights, start.bias
     for presentation, item in enumerate(shuffled(ORDER_KEY, 0, 2)):
         x = rate_encode(inputs.levels([item]), INPUT_KEY, [presentation], n_steps)[0]

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from brian2 import Network, NeuronGroup, defaultclock, get_device, ms, prefs
 from brian2.devices.device import RuntimeDevice
-from conftest import quick_compilation
 
 import glmbrian as glm
 
@@ -87,14 +86,13 @@ def fit_in_threads(n_threads, jobs, expected):
 @pytest.mark.compiled
 def test_threads_compile_side_by_side(alone, users_network, tmp_path, monkeypatch):
     """Some need a program that another thread is building."""
-    with quick_compilation():
-        for number in range(N_ROUNDS):
-            monkeypatch.setenv("GLMBRIAN_CACHE_DIR", str(tmp_path / str(number)))
-            jobs = [(chosen, "cpp_standalone") for chosen in ARCHITECTURES]
-            fit_in_threads(4, (jobs * 2)[:4], alone)
-        # With a warm cache, and with simulations in this process.
-        jobs += [(chosen, "runtime") for chosen in ARCHITECTURES]
-        fit_in_threads(7, (jobs * 7)[:28], alone)
+    for number in range(N_ROUNDS):
+        monkeypatch.setenv("GLMBRIAN_CACHE_DIR", str(tmp_path / str(number)))
+        jobs = [(chosen, "cpp_standalone") for chosen in ARCHITECTURES]
+        fit_in_threads(4, (jobs * 2)[:4], alone)
+    # With a warm cache, and with simulations in this process.
+    jobs += [(chosen, "runtime") for chosen in ARCHITECTURES]
+    fit_in_threads(7, jobs * (7 if EXHAUSTIVE else 3), alone)
 
 
 def test_joblibs_threads_simulate_in_turn(alone, users_network):

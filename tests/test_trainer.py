@@ -21,7 +21,6 @@ from brian2 import (
     set_device,
 )
 from brian2.utils.logger import catch_logs
-from conftest import quick_compilation
 
 import glmbrian as glm
 from glmbrian import learning
@@ -213,8 +212,7 @@ def trained(request):
             case.set_weights()
     network.run((N_TRAINED + N_FREE) * ms - network.t, namespace={})
     if request.param == "cpp_standalone":
-        with quick_compilation():
-            device.build(directory=None, with_output=False)
+        device.build(directory=None, with_output=False)
     encoder_trains = trains(monitor, N_TRAINED + N_FREE)
     prefs.codegen.target = previous
     learned = {
@@ -373,12 +371,11 @@ def test_several_runs_where_code_is_compiled(compiled):
 
     expected = learned_in(run_twice())
     choose(compiled)
-    with quick_compilation():
-        parts = run_twice()
-        if compiled == "cpp_standalone":
-            with pytest.raises(NotImplementedError, match="before the simulation has been run"):
-                parts["trainer"].log_likelihoods
-            device.build(directory=None, with_output=False)
+    parts = run_twice()
+    if compiled == "cpp_standalone":
+        with pytest.raises(NotImplementedError, match="before the simulation has been run"):
+            parts["trainer"].log_likelihoods
+        device.build(directory=None, with_output=False)
     assert_same(learned_in(parts), expected)
     np.testing.assert_array_equal(parts["neurons"].clamp[:], 0)
 

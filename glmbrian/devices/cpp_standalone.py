@@ -33,7 +33,7 @@ from .program import (
 
 __all__ = ["CompilerNotFound", "export", "find_compiler", "read_exported", "test", "train"]
 
-_HEADERS = ("presentations.hpp", "rows.hpp")
+_HEADERS = ("operations.hpp", "presentations.hpp", "rows.hpp")
 
 #: The operations of native/presentations.hpp and the slots in which they are called.
 _OPERATIONS = {
@@ -162,11 +162,14 @@ def _write_project(network, folder):
 
 
 def _operation(name):
+    # Brian compiles each operation by itself. What they do is compiled with one of them, since
+    # it takes longer than all the rest.
+    header = "presentations.hpp" if name == next(iter(_OPERATIONS)) else "operations.hpp"
     function = new_operation()
     function.implementations.add_implementation(
         "cpp",
-        f"static inline int {name}(int done) {{ return glmbrian::presentations().{name}(); }}",
-        compiler_kwds={"headers": [f'"{_HEADERS[0]}"']},
+        f"static inline int {name}(int done) {{ return glmbrian::{name}(); }}",
+        compiler_kwds={"headers": [f'"{header}"']},
     )
     return function
 

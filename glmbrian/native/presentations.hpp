@@ -8,12 +8,14 @@
 //   propagate    (slot synapses)  adds the weights of spiking inputs to the neurons
 //   end_step     (slot end)       records, decides, and applies the gradient update
 //
-// Each returns whether all is done.
+// Each returns whether all is done.  A program includes this file once, and elsewhere
+// operations.hpp, which declares them.
 //
 // glmbrian/devices/runtime.py is the plain twin of this file: it does the same with
 // NumPy, GLMSynapses and RateEncoder, and the tests hold the two to each other.
 #pragma once
 
+#include "operations.hpp"
 #include "rows.hpp"
 #include "schedule.hpp"
 
@@ -188,5 +190,9 @@ inline Presentations& presentations()
     static Presentations* const the_presentations = new Presentations;
     return *the_presentations;
 }
+
+int begin_step() { return presentations().begin_step(); }
+int propagate() { return presentations().propagate(); }
+int end_step() { return presentations().end_step(); }
 
 }  // namespace glmbrian
