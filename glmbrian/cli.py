@@ -70,8 +70,7 @@ def _termination():
 
 def _parser():
     from ._version import __version__
-    from .devices import DEVICES
-    from .classifier.classifier import EXPORTING
+    from .devices import DEVICES, exporting_devices
 
     parser = argparse.ArgumentParser(
         prog="glmbrian", description="Spiking GLM neurons for Brian 2: train and test on MNIST digits."
@@ -101,7 +100,7 @@ def _parser():
     export.add_argument("directory", type=Path, metavar="DIR", help="a new or an empty folder")
     _add_data_options(export, sizes=("n_train",))
     _add_classifier_options(export)
-    export.add_argument("--device", choices=EXPORTING, default="cpp_standalone",
+    export.add_argument("--device", choices=exporting_devices(), default="cpp_standalone",
                         help="what the project is made for (default: %(default)s)")
     export.set_defaults(run=_export)
 

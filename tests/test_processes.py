@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from glmbrian.devices.program import Program
+from glmbrian.devices.program import CompiledDevice
 from glmbrian.support.processes import how_it_ended, lines_of, run_watched, watched
 
 
@@ -122,14 +122,25 @@ class Progress:
 def run(tmp_path, monkeypatch):
     """Run a shell script in place of a compiled program."""
     monkeypatch.setenv("GLMBRIAN_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(Program, "_key", lambda self, network: "0" * 24)
 
-    def run(*scripts, progress=None):
-        def build(network, folder):
+    class Shell(CompiledDevice):
+        name = "shell"
+
+        def key(self, network):
+            return "0" * 24
+
+        def build(self, network, folder):
             program = folder / "main"
             program.write_text("#!/bin/sh\n. job/script\n")
             program.chmod(program.stat().st_mode | stat.S_IXUSR)
 
+        def command(self, folder, network, n_phases):
+            return [folder / "main"], None
+
+        def setting(self, network):
+            return []
+
+    def run(*scripts, progress=None):
         def write_job(script):
             def write(job):
                 job.mkdir()
@@ -138,9 +149,8 @@ def run(tmp_path, monkeypatch):
 
             return write
 
-        program = Program(build, lambda folder, *other: ([folder / "main"], None), None)
         jobs = [write_job(script) for script in scripts]
-        with program._finished_runs(None, jobs, 1, progress or Progress()) as (_, timing):
+        with Shell().finished_runs(None, jobs, 1, progress or Progress()) as (_, timing):
             return timing
 
     return run

@@ -181,7 +181,7 @@ def test_threads_take_turns():
     testing = Testing(INPUT_KEY, OUTPUT_KEY)
 
     def test(_):
-        return runtime.test(network, make_start(network), inputs, testing, Silent())[0].potential_sum
+        return runtime.Runtime().test(network, make_start(network), inputs, testing, Silent())[0].potential_sum
 
     prefs.codegen.target = "auto"
     with ThreadPoolExecutor(4) as pool:

@@ -24,6 +24,7 @@ from sklearn.utils.estimator_checks import (
 import glmbrian as glm
 from glmbrian.core.objectives import FirstToSpike
 from glmbrian.core.rate_code import levels, rate_encode
+from glmbrian.devices.runtime import Runtime
 from glmbrian.devices.genn_environment import GeNNNotFound, check_environment
 
 try:
@@ -318,10 +319,10 @@ def test_sample_weights_of_a_call():
 
 
 def test_parts_of_different_sizes_are_numbered_on(monkeypatch):
-    seen, train = [], glm.devices.runtime.train
+    seen, train = [], Runtime.train
     monkeypatch.setattr(
-        "glmbrian.devices.runtime.train",
-        lambda *arguments: seen.append(arguments[4].first_presentation) or train(*arguments),
+        "glmbrian.devices.runtime.Runtime.train",
+        lambda *arguments: seen.append(arguments[5].first_presentation) or train(*arguments),
     )
     classifier = small(n_epochs=5)
     for part in (slice(0, 10), slice(10, 13), slice(13, 20), slice(0, 1)):
@@ -433,7 +434,7 @@ def test_a_run_that_fails_loses_nothing(method, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("glmbrian.devices.runtime.train", train)
+        patch.setattr("glmbrian.devices.runtime.Runtime.train", staticmethod(train))
         with pytest.raises(KeyboardInterrupt):
             getattr(classifier, method)(X[:, ::-1], Y)
     assert vars(classifier) == before

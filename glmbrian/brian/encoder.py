@@ -7,17 +7,10 @@ the same on every device.
 """
 
 import numpy as np
-from brian2 import NeuronGroup, TimedArray, get_device, second
-from brian2.devices.device import RuntimeDevice
+from brian2 import NeuronGroup, TimedArray, second
 
-from .internals import (
-    add_index_alias,
-    generate_in_double_precision,
-    index_name,
-    on_genn,
-    planned_steps,
-    shared_flag,
-)
+from .internals import generate_in_double_precision, planned_steps
+from .target import add_index_alias, index_name, current_target, shared_flag
 from ..support.display import Described
 from .filters import STEP_COUNT
 from ..core.randomness import derive_keys, split_key
@@ -111,8 +104,8 @@ class RateEncoder(Described, NeuronGroup):
         check_brian_arguments(dt, clock, order, name)
         key = split_key(derive_keys(random_state, _INPUT_DRAWS, stream=stream)[0])
         index, shared = index_name("input_index"), shared_flag()
-        # A program on GeNN makes one run from time 0, so the time gives the step there.
-        self_counting = not on_genn()
+        # Where groups cannot count, the time gives the step.
+        self_counting = current_target().counts_steps
         step = f"({STEP_COUNT} - 1)" if self_counting else "glm_step(t, dt)"
         super().__init__(
             images.shape[1],
@@ -158,7 +151,7 @@ class RateEncoder(Described, NeuronGroup):
         # A TimedArray is part of the program's data; other arrays would be variables.
         self.namespace["image_levels"] = TimedArray(image_levels, dt=_IMAGE_NUMBER)
         self.namespace["image_number"] = _IMAGE_NUMBER
-        if on_genn():
+        if not current_target().counts_steps:
             self._dt_on_genn = self.clock.dt
             self.run_regularly(
                 f"""
@@ -190,7 +183,7 @@ class RateEncoder(Described, NeuronGroup):
     @property
     def steps_done(self):
         """Steps made so far, or planned so far for a standalone program."""
-        if isinstance(get_device(), RuntimeDevice):
+        if current_target().runs_at_once:
             return self.variables[STEP_COUNT].get_value().item()
         return self._steps_planned
 
@@ -206,7 +199,7 @@ class RateEncoder(Described, NeuronGroup):
 
     def after_run(self):
         super().after_run()
-        if not isinstance(get_device(), RuntimeDevice):
+        if not current_target().runs_at_once:
             self._steps_planned += planned_steps(self.clock)
 
     @property

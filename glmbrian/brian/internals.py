@@ -29,34 +29,6 @@ _BRIAN_VERSION = tuple(int(part) for part in brian2.__version__.split(".")[:2])
 CPP_PROGRAM_CAN_STOP = _BRIAN_VERSION >= (2, 6)
 
 
-def on_genn():
-    """Whether the active device is GeNN's, which cannot do all that others can."""
-    return type(get_device()).__name__ == "GeNNDevice"
-
-
-def index_name(alias):
-    """Return the name of the neuron's index in code.
-
-    This is an `alias` (see `add_index_alias`), since Brian would warn about every `i` in a
-    user's notebook; but "i" on GeNN, whose code knows no aliases.
-    """
-    return "i" if on_genn() else alias
-
-
-def shared_flag():
-    """Return the flag of variables that are one for the group, if the device has them.
-
-    In brian2genn's code shared variables keep the value that they had at first.
-    """
-    return "" if on_genn() else "(shared)"
-
-
-def add_index_alias(group, alias):
-    """Make `alias` another name of the index ``i`` in `group`, except on GeNN."""
-    if not on_genn():
-        group.variables.add_reference(alias, group, "i")
-
-
 def networks_with(brian_object):
     """Return the networks that `brian_object` is part of.
 

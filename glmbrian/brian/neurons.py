@@ -12,14 +12,11 @@ from ..core.activations import get_activation
 from ..core.bases import Basis, as_basis
 from .internals import (
     UnknownName,
-    add_index_alias,
     explain_unknown_variables,
     generate_in_double_precision,
-    index_name,
-    on_genn,
     run_args,
-    shared_flag,
 )
+from .target import add_index_alias, index_name, current_target, shared_flag
 from ..support.display import Described
 from .filters import (
     LONGEST_SHIFT_REGISTER,
@@ -188,8 +185,7 @@ class GLMNeurons(Described, NeuronGroup):
             **namespace_of(activation),
             **drive_namespace,
         }
-        # GeNN's kernels hold variables of single neurons only.
-        use_ring = window > LONGEST_SHIFT_REGISTER and not on_genn()
+        use_ring = window > LONGEST_SHIFT_REGISTER and current_target().has_arrays
         index = index_name(_INDEX_ALIAS)
         shared = shared_flag()
         if use_ring:
@@ -451,7 +447,7 @@ def _drive(drive, n):
     """Return the equation of a drive, and the namespace that it needs."""
     index = index_name(_INDEX_ALIAS)
     if isinstance(drive, TimedArray):
-        if on_genn():
+        if not current_target().has_arrays:
             raise NotImplementedError(
                 "drive: there are no TimedArrays on GeNN; use an expression in t and i, or "
                 "another device"

@@ -5,7 +5,6 @@ from brian2 import get_device
 from brian2.core.base import BrianObject
 from brian2.core.magic import stop
 from brian2.core.variables import Variables
-from brian2.devices.cpp_standalone.device import CPPStandaloneDevice
 from brian2.groups.group import Group
 
 from .internals import (
@@ -13,11 +12,11 @@ from .internals import (
     CPP_STOP_RUN,
     keep_time_after_stops,
     network_of,
-    on_genn,
     read_time_after_program,
     require_spikes,
     spike_array,
 )
+from .target import current_target
 from ..support.display import Described
 from .operations import new_operation
 from .arguments import check_brian_arguments
@@ -66,7 +65,7 @@ class FirstSpikeStop(Described, Group):
 
     def __init__(self, neurons, name="firstspikestop*"):
         require_spikes(neurons, "neurons")
-        if on_genn():
+        if not current_target().can_stop:
             raise NotImplementedError(
                 "FirstSpikeStop: GeNN cannot end a run at a spike; use another device, or "
                 "GLMClassifier(device='genn'), which decides at the first spike all the same"
@@ -90,7 +89,7 @@ class FirstSpikeStop(Described, Group):
 
     def after_run(self):
         super().after_run()
-        if isinstance(get_device(), CPPStandaloneDevice):
+        if not current_target().runs_at_once:
             network = network_of(self)
             keep_time_after_stops(network)
             read_time_after_program(network, self, "network_time")
@@ -98,7 +97,7 @@ class FirstSpikeStop(Described, Group):
     def _check_for_invalid_states(self):
         # Brian calls this once a program has run.
         super()._check_for_invalid_states()
-        if isinstance(get_device(), CPPStandaloneDevice):
+        if not current_target().runs_at_once:
             network_of(self).t_ = self.variables["network_time"].get_value().item()
 
     def _title(self):

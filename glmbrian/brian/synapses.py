@@ -9,12 +9,12 @@ from brian2.groups.subgroup import Subgroup
 
 from .internals import (
     explain_unknown_variables,
-    on_genn,
     remember_values,
     require_spikes,
     run_args,
     time_steps_may_differ,
 )
+from .target import current_target
 from .connectivity import check_distinct, evaluate_weights, find_pairs
 from ..support.display import Described
 from .neurons import GLMNeurons, channel_names
@@ -120,9 +120,9 @@ class GLMSynapses(Described, Synapses):
                 dtype=dict.fromkeys(weights, np.float64),
             )
 
-        # GeNN takes one target variable a Synapses object: the others go into
-        # objects of their own, which the network takes along with this one.
-        n_own = 1 if on_genn() else basis.n_basis
+        # If Synapses cannot change all channels, the others go into objects of their own,
+        # which the network takes along with this one.
+        n_own = current_target().targets_a_pathway or basis.n_basis
         super().__init__(source, target, **model(weights[:n_own], channels[:n_own]), **kwds)
         holders = [self] * n_own
         for k in range(n_own, basis.n_basis):

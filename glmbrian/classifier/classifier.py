@@ -18,8 +18,7 @@ from ..core.activations import get_activation, name_to_save
 from ..core.bases import CustomBasis, RaisedCosineBasis, as_basis
 from ..core.objectives import check_objective, get_objective, objective_to_save
 from ..core.decisions import ON_SILENCE, ON_TIE, REJECTED, Decisions, decide, is_silent, measures
-from ..devices import DEVICES
-from ..devices import get_device
+from ..devices import DEVICES, exporting_devices, get_device, recording_device
 from ..core.rate_code import check_intensities, warn_of_small_integers
 from .input_range import SMALL_INTEGERS, InputRange, warn_of_clipping
 from .labels import (
@@ -50,9 +49,6 @@ from ..support.validation import (
     real,
     warn,
 )
-
-#: Devices that can write a project which trains by itself.
-EXPORTING = ("cpp_standalone", "genn")
 
 #: The paper's choices, for ``GLMClassifier(**PAPER_SETTINGS)``.  From this start
 #: and at this rate some seeds end in a bad optimum (see docs/design.md).
@@ -435,9 +431,10 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         ...     {"Makefile", "main.cpp"} <= set(os.listdir(folder))
         True
         """
-        choice(self.device, "device (of an export)", EXPORTING)
+        choice(self.device, "device (of an export)", exporting_devices())
         untrained = clone(self)
         name_to_save(self.activation)
+        objective_to_save(self.objective)
         network, training, inputs, labels, classes, start = untrained._prepare(X, y)
         untrained._set_learned(start, network, classes, training.n_epochs * len(inputs))
         untrained.history_ = np.empty(0)
@@ -879,11 +876,9 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         >>> str(trace.decided)
         'left'
         """
-        from ..devices import runtime
-
         network, inputs = self._checked_test(X)
         testing = self._testing(inputs, first_presentation)
-        traces = runtime.record(network, self._parameters(), inputs, testing)
+        traces = recording_device().record(network, self._parameters(), inputs, testing)
         outcome = Outcome.from_rows([trace.row() for trace in traces], network.n_classes)
         for trace, decided in zip(traces, self._decide(outcome, first_presentation)):
             trace.decided = decided

@@ -7,7 +7,6 @@ import numpy as np
 from joblib import cpu_count
 
 from ..core.bases import Basis
-from ..devices import CONCURRENT
 from ..devices import get_device
 from .classifier import GLMClassifier
 from ..devices.problem import Parameters
@@ -86,10 +85,11 @@ def _fit(classifiers, X, y, sample_weight, n_jobs):
     rates = np.array([classifier.learning_rate for classifier in classifiers], dtype=float)
     training = replace(training, learning_rates=rates)
     n_presentations = training.n_epochs * len(inputs)
+    device = get_device(first.device)
     with Progress("training", n_presentations, first.verbose) as progress:
-        parameters, history, timing = get_device(first.device).train(
+        parameters, history, timing = device.train(
             replace(
-                network, n_replicas=n_replicas, n_jobs=n_jobs if first.device in CONCURRENT else 1
+                network, n_replicas=n_replicas, n_jobs=n_jobs if device.is_concurrent else 1
             ),
             Parameters(
                 np.concatenate([start.weights for start in starts], axis=1),

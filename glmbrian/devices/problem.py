@@ -27,7 +27,7 @@ class Network:
     each other.  Their outputs follow one another: those of replica r are
     ``r * n_classes`` to ``(r + 1) * n_classes - 1``.  `gpu` says whether the GeNN
     device uses one, by default where CUDA is found.  `n_jobs` is the number of
-    processes among which a device in `glmbrian.devices.CONCURRENT` shares them out.
+    processes among which a device shares them out, if it `is_concurrent`.
     """
 
     n_inputs: int

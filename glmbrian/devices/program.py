@@ -15,6 +15,7 @@ import uuid
 import weakref
 from collections import deque
 import zlib
+from abc import abstractmethod
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import resources
@@ -26,6 +27,7 @@ import numpy as np
 
 from ..core.bases import Basis
 from ..brian.internals import cpp_preferences, signature, without_python
+from .base import Device
 from .cache import content_key, find_or_build
 from .problem import Outcome, Parameters, Timing
 from ..support.processes import how_it_ended, lines_of, watched
@@ -35,27 +37,36 @@ from ..support.validation import finite_array
 #: The headers that every program includes.
 HEADERS = ("schedule.hpp", "gradients.hpp", "encoder.hpp", "job.hpp")
 
-class Program:
-    """How a device makes and calls its programs.
+class CompiledDevice(Device):
+    """A device that compiles a network to a program, and keeps it for the next time."""
 
-    Parameters
-    ----------
-    build : callable
-        ``build(network, folder)`` writes and compiles the program into `folder`.
-    command : callable
-        ``command(folder, network, n_phases)`` returns the arguments and the
-        environment that start it; `n_phases` counts stretches of `n_steps` steps.
-    setting : callable
-        ``setting(network)`` returns what else the code depends on.
-    """
+    can_export = True
 
-    def __init__(self, build, command, setting):
-        self.build = build
-        self.command = command
-        self.setting = setting
+    @abstractmethod
+    def build(self, network, folder):
+        """Write and compile the program of `network` into `folder`."""
+
+    @abstractmethod
+    def command(self, folder, network, n_phases):
+        """Return the arguments and the environment that start the program in `folder`.
+
+        `n_phases` counts stretches of `n_steps` steps.
+        """
+
+    @abstractmethod
+    def setting(self, network):
+        """Return what the code depends on beyond the network: a list that JSON can hold."""
+
+    def check(self, network, training=None, inputs=None):
+        for kind, part in (("activation", network.activation), ("objective", network.objective)):
+            if not part.cpp:
+                raise ValueError(
+                    f"{kind} {part.name!r} has no C++ form ({kind.title()}.cpp), so device must be "
+                    "'runtime'"
+                )
 
     def train(self, network, parameters, inputs, labels, training, progress):
-        """See `glmbrian.devices`."""
+        self.check(network, training, inputs)
         network = network.without_silent_lags()
         shares = network.shares()
         part = replace(network, n_replicas=shares[0].stop)
@@ -71,7 +82,7 @@ class Program:
         history = np.empty((training.n_epochs, network.n_replicas))
         n_phases = 2 * training.n_epochs * len(inputs)
         writers = [job_writer(share) for share in shares]
-        with self._finished_runs(part, writers, n_phases, progress) as (jobs, timing):
+        with self.finished_runs(part, writers, n_phases, progress) as (jobs, timing):
             for job, share in zip(jobs, shares):
                 read, own = read_parameters(job, part), learned.of(share, network)
                 own.weights[:], own.feedback[:], own.bias[:] = read.weights, read.feedback, read.bias
@@ -79,18 +90,21 @@ class Program:
         return learned, history, timing
 
     def test(self, network, parameters, inputs, testing, progress):
-        """See `glmbrian.devices`."""
+        self.check(network, inputs=inputs)
         network = network.without_silent_lags()
 
         def write_job(job):
             write_testing(job, network, parameters, inputs, testing)
 
-        with self._finished_runs(network, [write_job], len(inputs), progress) as ([job], timing):
+        with self.finished_runs(network, [write_job], len(inputs), progress) as ([job], timing):
             rows = np.fromfile(job / "outcome.bin")
             return Outcome.from_rows(rows, network.n_classes), timing
 
+    def read_exported(self, network, folder, has_checksums):
+        return read_exported(network, folder, has_checksums)
+
     @contextmanager
-    def _finished_runs(self, network, job_writers, n_phases, progress):
+    def finished_runs(self, network, job_writers, n_phases, progress):
         """Build a program and run it once a job, all at once.
 
         Yields the job folders and the `Timing`.
@@ -102,7 +116,7 @@ class Program:
 
         started = time.perf_counter()
         with contextlib.ExitStack() as stack:
-            program = stack.enter_context(find_or_build(self._key(network), build))
+            program = stack.enter_context(find_or_build(self.key(network), build))
             built = time.perf_counter()
             progress(0)
             with _room_for_temporary_files():
@@ -126,7 +140,7 @@ class Program:
                 peak_memory=sum(int(run["peak_memory"]) for run in runs),
             )
 
-    def _key(self, network):
+    def key(self, network):
         """Everything that the program's code depends on."""
         activation = network.activation
         return content_key(
@@ -439,11 +453,6 @@ def write_headers(network, folder, own_headers, lines):
     The latter holds the `constants`, the activation and the `lines`, which tell
     where Brian keeps its variables (see `pointer` and `pointers`).
     """
-    for kind, part in (("activation", network.activation), ("objective", network.objective)):
-        if not part.cpp:
-            raise ValueError(
-                f"{kind} {part.name!r} has no C++ form ({kind.title()}.cpp), so device must be 'runtime'"
-            )
     text = ["// Written by glmbrian.", "#pragma once", "#include <algorithm>", "#include <cmath>"]
     text += ["#include <cstdint>", '#include "objects.h"', '#include "gradients.hpp"', "", "namespace glmbrian_model {", ""]
     for name, value in constants(network).items():

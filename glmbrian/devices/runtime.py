@@ -15,6 +15,7 @@ from brian2 import NetworkOperation, NumpyCodeObject, prefs
 from ..brian.internals import SCHEDULE, runtime_device, use_numpy
 from ..brian.encoder import RateEncoder
 from ..core.likelihoods import feedback_gradient, weight_gradient
+from .base import Device
 from .problem import Outcome, Parameters, Timing, Trace
 from ..brian.neurons import GLMNeurons
 from ..support.progress import Silent
@@ -26,25 +27,26 @@ from ..brian.synapses import GLMSynapses
 _COMPILING, _SAVED_A_STEP, _SAVED_A_PAIR = 30.0, 2e-4, 3e-8
 
 
-def train(network, parameters, inputs, labels, training, progress):
-    """See `glmbrian.devices`."""
-    simulation = _Training(network, parameters, inputs, labels, training, progress)
-    timing = simulation.run(training.n_epochs * len(inputs))
-    return simulation.parameters, np.array(simulation.history), timing
+class Runtime(Device):
+    """Simulates with Brian in this process, step by step."""
 
+    name = "runtime"
 
-def test(network, parameters, inputs, testing, progress):
-    """See `glmbrian.devices`."""
-    simulation = _Testing(network, parameters, inputs, testing, progress)
-    timing = simulation.run(len(inputs))
-    return Outcome.from_rows(simulation.rows, network.n_outputs), timing
+    def train(self, network, parameters, inputs, labels, training, progress):
+        simulation = _Training(network, parameters, inputs, labels, training, progress)
+        timing = simulation.run(training.n_epochs * len(inputs))
+        return simulation.parameters, np.array(simulation.history), timing
 
+    def test(self, network, parameters, inputs, testing, progress):
+        simulation = _Testing(network, parameters, inputs, testing, progress)
+        timing = simulation.run(len(inputs))
+        return Outcome.from_rows(simulation.rows, network.n_outputs), timing
 
-def record(network, parameters, inputs, testing):
-    """Test as `test` does, and return a `glmbrian.devices.problem.Trace` a presentation."""
-    simulation = _Recording(network, parameters, inputs, testing, Silent())
-    simulation.run(len(inputs))
-    return simulation.traces
+    def record(self, network, parameters, inputs, testing):
+        """Test as `test` does, and return a `glmbrian.devices.problem.Trace` a presentation."""
+        simulation = _Recording(network, parameters, inputs, testing, Silent())
+        simulation.run(len(inputs))
+        return simulation.traces
 
 
 def numpy_is_faster(network, n_presentations):

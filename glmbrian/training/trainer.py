@@ -9,11 +9,9 @@ import weakref
 from dataclasses import dataclass
 
 import numpy as np
-from brian2 import NetworkOperation, Synapses, get_device
+from brian2 import NetworkOperation, Synapses
 from brian2.core.base import BrianObject
 from brian2.core.variables import Variables
-from brian2.devices.cpp_standalone.device import CPPStandaloneDevice
-from brian2.devices.device import RuntimeDevice
 from brian2.groups.group import Group
 
 from . import trainer_cpp as training_cpp
@@ -22,10 +20,10 @@ from ..brian.internals import (
     delay_steps,
     delayed_arrivals,
     networks_with,
-    on_genn,
     planned_steps,
     spike_array,
 )
+from ..brian.target import current_target
 from ..support.display import Described
 from ..brian.encoder import RateEncoder
 from ..core.likelihoods import correlated
@@ -192,12 +190,12 @@ class Trainer(Described, Group):
         self._leads = {}  # how many steps each encoder is ahead
         self._is_first = neurons not in _with_trainer
         _with_trainer.add(neurons)
-        if isinstance(get_device(), RuntimeDevice):
+        if current_target().runs_at_once:
             self._add_operations()
         else:
             self.variables.add_array("done", size=1, dtype=np.int32)
         self._enable_group_attributes()
-        if not isinstance(get_device(), RuntimeDevice):
+        if not current_target().runs_at_once:
             training_cpp.add_operations(self)
 
     @property
@@ -223,7 +221,7 @@ class Trainer(Described, Group):
     @property
     def steps_done(self):
         """Steps of training made so far, or planned so far for a standalone program."""
-        if isinstance(get_device(), RuntimeDevice):
+        if current_target().runs_at_once:
             return self._progress.presentation * self.n_steps + self._progress.step + 1
         return min(self._steps_planned, self.n_presentations * self.n_steps)
 
@@ -237,7 +235,7 @@ class Trainer(Described, Group):
 
     def _description(self):
         learning = ", ".join(repr(learner.name) for learner in self.synapses)
-        done = "planned" if not isinstance(get_device(), RuntimeDevice) else "done"
+        done = "planned" if not current_target().runs_at_once else "done"
         return {
             "rule": self.objective.name,
             "synapses": learning or "none",
@@ -273,7 +271,7 @@ class Trainer(Described, Group):
 
     def after_run(self):
         super().after_run()
-        if not isinstance(get_device(), RuntimeDevice):
+        if not current_target().runs_at_once:
             self._steps_planned += planned_steps(self.clock)
 
     def _check_images(self, encoder):
@@ -351,13 +349,13 @@ class Trainer(Described, Group):
         return examples
 
     def _check_device(self):
-        device = get_device()
-        if on_genn() or not isinstance(device, (RuntimeDevice, CPPStandaloneDevice)):
+        target = current_target()
+        if not target.can_train:
             raise NotImplementedError(
                 "Trainer runs on the devices 'runtime' and 'cpp_standalone' only; use one of them, "
                 "or GLMClassifier(device='genn'), which trains a network of its own on GeNN"
             )
-        if isinstance(device, RuntimeDevice):
+        if target.runs_at_once:
             return
         for name, part in (("activation", self.neurons.activation), ("rule", self.objective)):
             if not part.cpp:
