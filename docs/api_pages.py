@@ -20,6 +20,7 @@ TOPICS = {
     "glmbrian.brian.stopping": "Inputs, and the end of a run",
     "glmbrian.core.bases": "Bases of kernels",
     "glmbrian.core.activations": "Activation functions",
+    "glmbrian.core.objectives": "Objectives of training",
     "glmbrian.training.trainer": "Training in networks of your own",
     "glmbrian.population.population": "Populations, and fits to recordings",
     "glmbrian.population.fitting": "Populations, and fits to recordings",

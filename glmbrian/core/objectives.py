@@ -17,7 +17,8 @@ class Objective(ABC):
     """What training maximises, and how a test decides.
 
     Derive a class to add one of your own: `desired` and `gradient` for training, `best` and
-    `preference` for decisions.  See `glmbrian.objectives` for those that come with the package.
+    `preference` for decisions.  `GLMClassifier(decoding=...)` and `Trainer(rule=...)` take an
+    instance in place of the names "first-to-spike" and "rate".
 
     Attributes
     ----------
@@ -37,7 +38,31 @@ class Objective(ABC):
     cpp : str
         A C++ struct body for compiled devices, with the constants ``clamps_outputs``,
         ``learns_feedback`` and ``stops_at_first_spike``, and the static functions ``desired``
-        and ``gradient`` (see `FirstToSpike`).  Without it training runs on the runtime device only.
+        and ``gradient``, as in `glmbrian.core.objectives`.  Without it training runs on the runtime
+        device only.
+
+    See Also
+    --------
+    glmbrian.learning : log-likelihoods, and their gradients, to make one from.
+
+    Examples
+    --------
+    The right neuron is to spike in every step, and the others never:
+
+    >>> import glmbrian as glm
+    >>> class Always(glm.Objective):
+    ...     name = "always"
+    ...     def desired(self, label, n_steps, n_outputs):
+    ...         spikes = super().desired(label, n_steps, n_outputs)
+    ...         spikes[:, label] = 1
+    ...         return spikes
+    ...     def gradient(self, potentials, outputs, label, activation):
+    ...         return glm.learning.rate_gradient(potentials, outputs, activation)
+    >>> classifier = glm.GLMClassifier(Always(), n_steps=4, n_basis=2, n_epochs=10, learning_rate=0.1,
+    ...                                bias_init=-1.0, device="runtime", random_state=1)
+    >>> X, y = [[1.0] * 6 + [0.0] * 6, [0.0] * 6 + [1.0] * 6] * 10, ["left", "right"] * 10
+    >>> classifier.fit(X, y).score(X, y) > 0.9
+    True
     """
 
     name: ClassVar[str]
