@@ -64,9 +64,10 @@ def test_no_seed_ends_in_a_bad_optimum():
 
 
 @compiled
-@pytest.mark.usefixtures("users_compiler")
 @pytest.mark.parametrize("decoding", ["first-to-spike", "rate"])
-def test_devices_learn_the_same(decoding):
+def test_devices_learn_the_same(decoding, request):
+    if decoding == "rate":
+        request.getfixturevalue("users_compiler")
     few = glm.datasets.load_mnist((5, 7), 20, 20)
     fitted = [
         glm.GLMClassifier(decoding, n_epochs=2, device=device, random_state=3).fit(

@@ -112,7 +112,7 @@ def test_changed_settings_are_read_back(copy):
         ("input_key", ["18446744073709551616", "-1", "1.5"], "an integer from 0"),
         ("order_key", ["18446744073709551616", "key"], "an integer from 0"),
         ("output_key", ["zero"], "an integer from 0"),
-        ("decoding", ["Rate", "RATE", "1"], "first-to-spike or rate"),
+        ("decoding", ["Rate", "RATE", "1"], "rate, which"),
         ("mode", ["Train", "training"], "train or test"),
         ("weighted", ["2", "yes"], "0 or 1"),
         ("data", ["byte", "Bytes"], "bytes or levels or trains"),

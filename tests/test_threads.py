@@ -92,7 +92,7 @@ def test_threads_compile_side_by_side(alone, users_network, tmp_path, monkeypatc
         fit_in_threads(4, (jobs * 2)[:4], alone)
     # With a warm cache, and with simulations in this process.
     jobs += [(chosen, "runtime") for chosen in ARCHITECTURES]
-    fit_in_threads(7, jobs * (7 if EXHAUSTIVE else 3), alone)
+    fit_in_threads(7, jobs * (7 if EXHAUSTIVE else 1), alone)
 
 
 def test_joblibs_threads_simulate_in_turn(alone, users_network):

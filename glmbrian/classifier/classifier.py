@@ -35,7 +35,7 @@ from .labels import (
 )
 from ..devices.problem import LARGEST, Inputs, Network, Outcome, Parameters, Testing, Training
 from ..support.progress import Progress
-from ..core.randomness import check_random_state, derive_keys
+from ..core.randomness import check_random_state, derive_keys, mix64
 from .saved_model import SavedModel
 from ..support.storage import FORMAT, as_path, new_folder, reading, save_npz
 from ..support.validation import (
@@ -493,6 +493,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             batch_size=int(self.batch_size),
             input_key=self._keys[0],
             order_key=self._keys[1],
+            # other draws than those of tests
+            output_key=int(mix64(self._keys[4])),
             sample_weights=weights,
         )
 

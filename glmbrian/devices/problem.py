@@ -148,6 +148,8 @@ class Training:
     sample_weights : ndarray of float, shape (n_replicas, n), optional
         The gradient of each presentation is multiplied by its weight; those of
         weight 0 do not count into the mean.
+    output_key : int
+        Key of the outputs' draws, where these are free.
     """
 
     learning_rates: np.ndarray
@@ -157,6 +159,7 @@ class Training:
     order_key: int
     sample_weights: Optional[np.ndarray] = None
     first_presentation: int = 0
+    output_key: int = 0
 
     def of(self, replicas):
         """Return the settings of a slice of the replicas."""

@@ -311,7 +311,7 @@ def write_training(job, network, parameters, inputs, labels, training):
         first_presentation=training.first_presentation,
         weighted=int(training.sample_weights is not None),
         input_key=training.input_key,
-        output_key=0,
+        output_key=training.output_key,
         order_key=training.order_key,
     )
     _write_array(job / "labels.bin", labels, np.int32)

@@ -58,11 +58,11 @@ def numpy_is_faster(network, n_presentations):
 class _Simulation:
     """A network, and what happens between its time steps."""
 
-    def __init__(self, network, parameters, inputs, input_key, progress):
+    def __init__(self, network, parameters, inputs, settings, progress):
         self.network = network
         self.parameters = parameters.copy()
         self.inputs = inputs
-        self.input_key = input_key
+        self.settings = settings  # its keys
         self.progress = progress
         self.step = 0
         self.n_done = 0
@@ -96,7 +96,7 @@ class _Simulation:
             clock=self.clock,
             name="glm_inputs",
         )
-        self.encoder.key_low, self.encoder.key_high = split_key(self.input_key)
+        self.encoder.key_low, self.encoder.key_high = split_key(self.settings.input_key)
         self.neurons = GLMNeurons(
             network.n_outputs,
             network.basis,
@@ -106,6 +106,7 @@ class _Simulation:
             clock=self.clock,
             name="glm_outputs",
         )
+        self.neurons.key_low, self.neurons.key_high = split_key(self.settings.output_key)
         target = None
         if numpy_is_faster(network, self.n_presentations):
             target = NumpyCodeObject
@@ -173,7 +174,7 @@ class _Simulation:
 
 class _Training(_Simulation):
     def __init__(self, network, parameters, inputs, labels, training, progress):
-        super().__init__(network, parameters, inputs, training.input_key, progress)
+        super().__init__(network, parameters, inputs, training, progress)
         self.labels = labels
         self.training = training
         self._firsts = range(0, network.n_outputs, network.n_classes)
@@ -256,13 +257,9 @@ class _Training(_Simulation):
 
 class _Testing(_Simulation):
     def __init__(self, network, parameters, inputs, testing, progress):
-        super().__init__(network, parameters, inputs, testing.input_key, progress)
+        super().__init__(network, parameters, inputs, testing, progress)
         self.testing = testing
         self.rows = []
-
-    def _create(self):
-        super()._create()
-        self.neurons.key_low, self.neurons.key_high = split_key(self.testing.output_key)
 
     def next_item(self):
         return self.n_done, self.testing.first_presentation + self.n_done

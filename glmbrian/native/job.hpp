@@ -38,7 +38,7 @@ constexpr int N_OUTPUTS = N_REPLICAS * N_CLASSES;
 constexpr int ROW = N_OUTPUTS * N_BASIS;  // weights of one input
 
 // ---------------------------------------------------------------- random numbers
-// The hash of glmbrian/randomness.py.
+// The hash of glmbrian/core/randomness.py.
 
 inline uint64_t mix64(uint64_t z)
 {

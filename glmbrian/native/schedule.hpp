@@ -66,7 +66,7 @@ public:
         total_weight_[replica] += sample_weight(replica);
     }
 
-    // Keeps one row of doubles a test presentation: see glmbrian.model.Outcome.
+    // Keeps one row of doubles a test presentation: see glmbrian.devices.problem.Outcome.
     void report(int n_steps, const int32_t* input_counts, const int32_t* counts, const Trace& u)
     {
         std::vector<double> row(2 + 3 * N_CLASSES);
@@ -138,7 +138,7 @@ private:
             std::iota(order_.begin(), order_.end(), 0);
             return;
         }
-        // The order is that of one hash an item; see glmbrian.randomness.shuffled.
+        // The order is that of one hash an item; see glmbrian.core.randomness.shuffled.
         const int64_t epochs_before = job.first_presentation / job.n_items;
         const uint64_t base = hash(job.order_key, (uint64_t)(epochs_before + epoch_));
         std::vector<std::pair<uint64_t, int64_t>> ranked(job.n_items);
@@ -163,7 +163,7 @@ class OwnParameters {
 public:
     double bias[N_OUTPUTS], feedback[N_OUTPUTS * N_FEEDBACK + 1];  // a C++ array is never empty
 
-    // `values` holds the feedback weights and the biases, as glmbrian.model.Parameters.
+    // `values` holds the feedback weights and the biases, as glmbrian.devices.problem.Parameters.
     void load(const double* values)
     {
         std::copy_n(values, N_OUTPUTS * N_FEEDBACK, feedback);

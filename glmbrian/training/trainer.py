@@ -1,7 +1,7 @@
 """Training of GLM neurons in a Brian network of the user's own.
 
 The plain form is here: NumPy between the time steps of the runtime device.  In
-generated C++ programs `training_cpp.py` and `native/trainer.hpp` take its place.
+generated C++ programs `trainer_cpp.py` and `native/trainer.hpp` take its place.
 """
 
 import copy
