@@ -32,7 +32,8 @@ def prepare(folder):
     from dataclasses import replace
 
     import glmbrian as glm
-    from glmbrian.devices import cpp_standalone, genn
+    from glmbrian.devices import genn
+    from glmbrian.devices.cpp_standalone import CppStandalone
     from glmbrian.devices.program import write_training
 
     def write(name, classifier, data, n_replicas=1):
@@ -44,7 +45,7 @@ def prepare(folder):
             genn.generate_project(network, project)
             write_training(project / "job", network, start, inputs, labels, training)
         else:
-            cpp_standalone.export(network, start, inputs, labels, training, project)
+            CppStandalone().export(network, start, inputs, labels, training, project)
         details = {
             "n_replicas": n_replicas,
             "presentations": training.n_epochs * len(inputs),
@@ -149,7 +150,7 @@ def main():
     if options.run:
         sys.exit(not check_and_measure(options.run.resolve()))
     if not (options.prepare or options.run):
-        from glmbrian.genn_environment import GeNNNotFound, check_environment
+        from glmbrian.devices.genn_environment import GeNNNotFound, check_environment
 
         try:
             check_environment(gpu=True)

@@ -14,17 +14,18 @@ import glmbrian
 #: Titles of topics, by the module that defines their names, in the order in which
 #: they are shown.  Names of any other module get a topic of their own.
 TOPICS = {
-    "glmbrian.neurons": "Neurons and synapses",
-    "glmbrian.synapses": "Neurons and synapses",
-    "glmbrian.encoding": "Inputs, and the end of a run",
-    "glmbrian.stopping": "Inputs, and the end of a run",
-    "glmbrian.bases": "Bases of kernels",
-    "glmbrian.activations": "Activation functions",
-    "glmbrian.training": "Training in networks of your own",
-    "glmbrian.population": "Populations, and fits to recordings",
-    "glmbrian.fitting": "Populations, and fits to recordings",
-    "glmbrian.estimator": "Classifier",
-    "glmbrian.ensemble": "Classifier",
+    "glmbrian.brian.neurons": "Neurons and synapses",
+    "glmbrian.brian.synapses": "Neurons and synapses",
+    "glmbrian.brian.encoder": "Inputs, and the end of a run",
+    "glmbrian.brian.stopping": "Inputs, and the end of a run",
+    "glmbrian.core.bases": "Bases of kernels",
+    "glmbrian.core.activations": "Activation functions",
+    "glmbrian.core.objectives": "Objectives of training",
+    "glmbrian.training.trainer": "Training in networks of your own",
+    "glmbrian.population.population": "Populations, and fits to recordings",
+    "glmbrian.population.fitting": "Populations, and fits to recordings",
+    "glmbrian.classifier.classifier": "Classifier",
+    "glmbrian.classifier.ensemble": "Classifier",
 }
 _CONSTANTS = "Constants"
 

@@ -2,7 +2,10 @@
 
 from threading import Lock
 
+from ._former_names import find_former_names
 from ._version import __version__
+
+find_former_names()
 
 _importing = Lock()
 
@@ -17,6 +20,7 @@ __all__ = [
     "GLMPopulation",
     "GLMSynapses",
     "IndicatorBasis",
+    "Objective",
     "RaisedCosineBasis",
     "PAPER_SETTINGS",
     "RateEncoder",
@@ -34,23 +38,24 @@ __all__ = [
 #: The modules of public names. They are imported at first use: importing Brian 2,
 #: scikit-learn and Matplotlib takes seconds, in which Ctrl-C could not yet stop a command cleanly.
 _HOMES = {
-    "Activation": "activations",
-    "Basis": "bases",
-    "CustomBasis": "bases",
-    "ExponentialBasis": "bases",
-    "FirstSpikeStop": "stopping",
-    "GLMClassifier": "estimator",
-    "GLMNeurons": "neurons",
-    "GLMPopulation": "population",
-    "GLMSynapses": "synapses",
-    "IndicatorBasis": "bases",
-    "RaisedCosineBasis": "bases",
-    "PAPER_SETTINGS": "estimator",
-    "RateEncoder": "encoding",
-    "Trainer": "training",
-    "fit_ensemble": "ensemble",
-    "fit_population": "fitting",
-    "get_activation": "activations",
+    "Activation": "core.activations",
+    "Basis": "core.bases",
+    "CustomBasis": "core.bases",
+    "ExponentialBasis": "core.bases",
+    "FirstSpikeStop": "brian.stopping",
+    "GLMClassifier": "classifier.classifier",
+    "GLMNeurons": "brian.neurons",
+    "GLMPopulation": "population.population",
+    "GLMSynapses": "brian.synapses",
+    "IndicatorBasis": "core.bases",
+    "Objective": "core.objectives",
+    "RaisedCosineBasis": "core.bases",
+    "PAPER_SETTINGS": "classifier.classifier",
+    "RateEncoder": "brian.encoder",
+    "Trainer": "training.trainer",
+    "fit_ensemble": "classifier.ensemble",
+    "fit_population": "population.fitting",
+    "get_activation": "core.activations",
 }
 
 

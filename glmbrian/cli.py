@@ -70,8 +70,7 @@ def _termination():
 
 def _parser():
     from ._version import __version__
-    from .devices import DEVICES
-    from .estimator import EXPORTING
+    from .devices import DEVICES, exporting_devices
 
     parser = argparse.ArgumentParser(
         prog="glmbrian", description="Spiking GLM neurons for Brian 2: train and test on MNIST digits."
@@ -101,7 +100,7 @@ def _parser():
     export.add_argument("directory", type=Path, metavar="DIR", help="a new or an empty folder")
     _add_data_options(export, sizes=("n_train",))
     _add_classifier_options(export)
-    export.add_argument("--device", choices=EXPORTING, default="cpp_standalone",
+    export.add_argument("--device", choices=exporting_devices(), default="cpp_standalone",
                         help="what the project is made for (default: %(default)s)")
     export.set_defaults(run=_export)
 
@@ -150,12 +149,13 @@ def _add_data_options(command, classes=(5, 7), sizes=("n_train", "n_test")):
 
 def _add_classifier_options(command):
     """Add parameters of `GLMClassifier`, under the names that they have there."""
-    from .activations import BUILT_IN_ACTIVATIONS
-    from .decoding import ON_SILENCE, ON_TIE
-    from .estimator import DECODINGS, GLMClassifier
+    from .core.activations import BUILT_IN_ACTIVATIONS
+    from .core.decisions import ON_SILENCE, ON_TIE
+    from .classifier.classifier import GLMClassifier
+    from .core.objectives import OBJECTIVES
 
     options = {
-        "decoding": dict(choices=DECODINGS, help="training rule, and how to decide"),
+        "decoding": dict(choices=tuple(OBJECTIVES), help="training rule, and how to decide"),
         "n_steps": dict(type=int, metavar="T", help="steps of a presentation"),
         "n_basis": dict(type=int, metavar="K", help="basis functions of a kernel"),
         "window": dict(type=int, metavar="LAGS", help="lags of a kernel"),
@@ -185,7 +185,9 @@ def _add_classifier_options(command):
 
 
 def _add_reproduce_options(command):
-    from .reproduce import FULL, QUICK, TARGETS
+    from .reproduce import FULL
+    from .reproduce import QUICK
+    from .reproduce import TARGETS
 
     command.add_argument("figure", choices=(*TARGETS, "all"),
                          help="figure 3, 4 or 5 of the paper, or all of them")
@@ -245,7 +247,7 @@ def _train(options):
 
 
 def _evaluate(options):
-    from .estimator import GLMClassifier
+    from .classifier.classifier import GLMClassifier
 
     _check_counts(options, "n_test")
     try:
@@ -299,7 +301,7 @@ def _reproduce(options):
     from joblib import cpu_count
 
     from . import reproduce
-    from .validation import integer
+    from .support.validation import integer
 
     protocol = reproduce.QUICK if options.quick else reproduce.FULL
     output = options.output or Path("glmbrian-results" + ("-quick" if options.quick else ""))
@@ -325,7 +327,8 @@ def _reproduce(options):
 
 
 def _benchmark(options):
-    from .benchmark import benchmark, report
+    from .benchmark import benchmark
+    from .benchmark import report
 
     if options.rounds is not None:
         _check_counts(options, "rounds")
@@ -359,7 +362,7 @@ def _require_compiler():
 
 
 def _cache(options):
-    from .cache import cache_folder, clear, kept_programs
+    from .devices.cache import cache_folder, clear, kept_programs
 
     about = {"folder": str(cache_folder())}
     if not options.clear:
@@ -377,7 +380,7 @@ def _cache(options):
 
 
 def _check_counts(options, *names):
-    from .validation import integer
+    from .support.validation import integer
 
     for name in names:
         integer(getattr(options, name), "--" + name.replace("_", "-"))
@@ -408,7 +411,7 @@ def _load_data(options, digits, n_train, n_test):
 
 
 def _classifier(options, device):
-    from .estimator import PAPER_SETTINGS, GLMClassifier
+    from .classifier.classifier import PAPER_SETTINGS, GLMClassifier
 
     names = GLMClassifier().get_params()
     settings = {

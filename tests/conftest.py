@@ -127,7 +127,7 @@ def levels_above_draws(random, key, presentations, n_steps, n_inputs):
     """
     import numpy as np
 
-    from glmbrian.randomness import draws16
+    from glmbrian.core.randomness import draws16
 
     shape = (len(presentations), n_inputs)
     step = random.integers(0, n_steps, shape)

@@ -1,4 +1,4 @@
-"""Tests of glmbrian.activations: NumPy, C++ and Brian against 40 digits."""
+"""Tests of glmbrian.core.activations: NumPy, C++ and Brian against 40 digits."""
 
 import copy
 import dataclasses
@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from brian2 import Network, NeuronGroup, prefs
 
-from glmbrian.activations import (
+from glmbrian.brian.functions import namespace_of
+from glmbrian.core.activations import (
     CLOGLOG,
     PROBIT,
     SIGMOID,
@@ -215,7 +216,7 @@ def test_brian_expression_is_the_probability(target, monkeypatch):
     group = NeuronGroup(
         len(u),
         "u : 1 (constant)\n" + "\n".join(f"{name} : 1" for name in BY_NAME),
-        namespace={key: f for a in BY_NAME.values() for key, f in a.namespace.items()},
+        namespace={key: f for a in BY_NAME.values() for key, f in namespace_of(a).items()},
     )
     group.u = u
     group.run_regularly("\n".join(f"{name} = {a.expression}" for name, a in BY_NAME.items()))

@@ -1,4 +1,4 @@
-"""Tests of glmbrian.bases."""
+"""Tests of glmbrian.core.bases."""
 
 import math
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from glmbrian.bases import (
+from glmbrian.core.bases import (
     CustomBasis,
     ExponentialBasis,
     IndicatorBasis,

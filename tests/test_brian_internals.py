@@ -28,7 +28,7 @@ from brian2.devices.cpp_standalone.device import CPPStandaloneDevice
 from brian2.devices.device import RuntimeDevice, all_devices, reset_device
 from brian2.utils.logger import catch_logs
 
-from glmbrian import brian_internals
+from glmbrian.brian import internals as brian_internals
 
 
 def test_spike_array_ends_with_the_number_of_spikes():
@@ -238,7 +238,7 @@ def test_program_runs_until_a_condition_holds(tmp_path):
 def test_brian_can_redirect_streams_that_were_closed(tmp_path):
     script = """if True:
         from brian2.utils.logger import std_silent
-        from glmbrian.brian_internals import complete_standard_streams
+        from glmbrian.brian.internals import complete_standard_streams
         complete_standard_streams()
         with std_silent():
             print("redirected")

@@ -20,11 +20,12 @@ import pytest
 from brian2 import prefs
 
 import glmbrian as glm
-from glmbrian import cache, scratch
-from glmbrian.activations import PROBIT
+from glmbrian.devices import cache
+from glmbrian.support import scratch
+from glmbrian.core.activations import PROBIT
 from glmbrian.devices import cpp_standalone
-from glmbrian.devices.program import Program
-from glmbrian.model import Network
+from glmbrian.devices.program import CompiledDevice
+from glmbrian.devices.problem import Network
 
 
 @pytest.fixture
@@ -299,7 +300,8 @@ def test_removing_and_building_at_once(programs, build):
 #: Holds a program that it builds, and what else it may have in a folder of its own.
 BEGIN = """
 import sys, time
-from glmbrian import cache, scratch
+from glmbrian.devices import cache
+from glmbrian.support import scratch
 
 def build(folder):
     with scratch.scratch_folder("glmbrian-run", sys.argv[2]):
@@ -381,7 +383,8 @@ def test_without_a_cache_programs_last_as_long_as_the_process(
 def test_temporary_programs_go_with_the_process(tmp_path, temporary):
     script = """if True:
         import os
-        from glmbrian import cache, scratch
+        from glmbrian.devices import cache
+        from glmbrian.support import scratch
         with cache.find_or_build("a", lambda folder: None) as program:
             print(program)
         if os.fork() == 0:
@@ -445,26 +448,39 @@ def probit_with(text):
     return dataclasses.replace(PROBIT, namespace={"normal_cdf": function})
 
 
+class AnyDevice(CompiledDevice):
+    name = "any"
+
+    def build(self, network, folder):
+        raise NotImplementedError
+
+    def command(self, folder, network, n_phases):
+        raise NotImplementedError
+
+    def setting(self, network):
+        return []
+
+
 def test_a_key_depends_on_the_functions_of_the_activation():
-    program = Program(None, None, setting=lambda network: None)
+    program = AnyDevice()
 
     def key(activation):
         basis = glm.RaisedCosineBasis(2, 3)
-        return program._key(Network(3, 2, 3, basis, None, activation))
+        return program.key(Network(3, 2, 3, basis, None, activation))
 
     assert key(probit_with("a")) == key(probit_with("a"))
     assert len({key(PROBIT), key(probit_with("a")), key(probit_with("b"))}) == 3
 
 
 def test_a_key_depends_on_all_that_a_function_holds():
-    program = Program(None, None, setting=lambda network: None)
+    program = AnyDevice()
 
     def key(**settings):
         activation = probit_with("a")
         settings = {"name": "normal_cdf", "code": "a", **settings}
         activation.namespace["normal_cdf"].implementations.add_implementation("cpp", **settings)
         network = Network(3, 2, 3, glm.RaisedCosineBasis(2, 3), None, activation)
-        return program._key(network), program._key(network)
+        return program.key(network), program.key(network)
 
     settings = [{}, {"name": "other"}, {"namespace": {"x": np.arange(2000)}}]
     settings += [{"namespace": {"x": np.arange(2000) + (np.arange(2000) == 1000)}}]
@@ -473,10 +489,10 @@ def test_a_key_depends_on_all_that_a_function_holds():
 
 
 def test_a_key_tells_functions_apart_whose_code_is_not_known():
-    program = Program(None, None, setting=lambda network: None)
+    program = AnyDevice()
 
     def key(activation):
-        return program._key(Network(3, 2, 3, glm.RaisedCosineBasis(2, 3), None, activation))
+        return program.key(Network(3, 2, 3, glm.RaisedCosineBasis(2, 3), None, activation))
 
     def made_for_each_use():
         activation = probit_with("a")
@@ -489,32 +505,33 @@ def test_a_key_tells_functions_apart_whose_code_is_not_known():
 
 
 @pytest.mark.parametrize(
-    "name", ["operations.py", "neurons.py", "devices/genn.py", "native/gradients.hpp"]
+    "name",
+    ["brian/operations.py", "brian/neurons.py", "core/activations.py", "devices/genn.py", "native/gradients.hpp"],
 )
 def test_a_key_depends_on_every_file_that_may_decide_code(name, tmp_path, monkeypatch):
     package = resources.files("glmbrian")
-    for folder in ("", "devices", "native"):
+    for folder in ("brian", "core", "devices", "native", "support", "training"):
         for path in (Path(str(package)) / folder).glob("*.*p*"):
             copied = tmp_path / folder / path.name
             copied.parent.mkdir(exist_ok=True)
             shutil.copy(path, copied)
     monkeypatch.setattr("glmbrian.devices.program.resources.files", lambda name: tmp_path)
-    program = Program(None, None, setting=lambda network: None)
+    program = AnyDevice()
     network = Network(3, 2, 3, glm.RaisedCosineBasis(2, 3), None, PROBIT)
-    before = program._key(network)
-    assert program._key(network) == before
+    before = program.key(network)
+    assert program.key(network) == before
     with open(tmp_path / name, "a") as file:
         file.write("\n")
-    assert program._key(network) != before
+    assert program.key(network) != before
 
 
 @pytest.mark.parametrize("preference", ["codegen.cpp.extra_link_args", "codegen.cpp.headers"])
 def test_a_key_depends_on_the_preferences_for_cpp_code(preference):
-    program = Program(None, None, setting=lambda network: None)
+    program = AnyDevice()
     network = Network(3, 2, 3, glm.RaisedCosineBasis(2, 3), None, PROBIT)
-    before = program._key(network)
+    before = program.key(network)
     prefs[preference] = ["other"]
-    assert program._key(network) != before
+    assert program.key(network) != before
 
 
 # ------------------------------------------------------------------ make

@@ -14,7 +14,7 @@ from sklearn.preprocessing import MinMaxScaler
 
 import glmbrian as glm
 from glmbrian.learning import membrane_potential
-from glmbrian.progress import Progress
+from glmbrian.support.progress import Progress
 
 DIGITS = glm.datasets.load_mnist((5, 7))
 compiled = pytest.mark.compiled
@@ -64,9 +64,10 @@ def test_no_seed_ends_in_a_bad_optimum():
 
 
 @compiled
-@pytest.mark.usefixtures("users_compiler")
 @pytest.mark.parametrize("decoding", ["first-to-spike", "rate"])
-def test_devices_learn_the_same(decoding):
+def test_devices_learn_the_same(decoding, request):
+    if decoding == "rate":
+        request.getfixturevalue("users_compiler")
     few = glm.datasets.load_mnist((5, 7), 20, 20)
     fitted = [
         glm.GLMClassifier(decoding, n_epochs=2, device=device, random_state=3).fit(
@@ -86,7 +87,7 @@ def test_second_fit_of_an_architecture_compiles_nothing(first_to_spike, monkeypa
     def build(*arguments):
         raise AssertionError("compiled again")
 
-    monkeypatch.setattr("glmbrian.devices.cpp_standalone._PROGRAM.build", build)
+    monkeypatch.setattr("glmbrian.devices.cpp_standalone.CppStandalone.build", staticmethod(build))
     few = glm.datasets.load_mnist((1, 9), 30, 30)
     again = glm.GLMClassifier(n_epochs=2, learning_rate=0.1, batch_size=4, random_state=9)
     assert again.fit(few.X_train, few.y_train).timing_["presentations"] == 120
@@ -392,7 +393,7 @@ def test_prediction_checks_its_input():
 )
 def test_labels_that_training_has_not_seen(change, error, message, monkeypatch):
     classifier, X, y = small()
-    monkeypatch.setattr("glmbrian.devices.runtime.test", None)  # not reached
+    monkeypatch.setattr("glmbrian.devices.runtime.Runtime.test", None)  # not reached
     for test in (classifier.evaluate, classifier.score):
         with pytest.raises(error, match=message):
             test(X, change(y))
@@ -421,7 +422,7 @@ def test_an_export_that_fails_leaves_the_folder_as_it_was(tmp_path, monkeypatch)
         (folder / "half").touch()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("glmbrian.devices.cpp_standalone.export", export)
+    monkeypatch.setattr("glmbrian.devices.cpp_standalone.CppStandalone.export", staticmethod(export))
     (tmp_path / "empty").mkdir()
     for name in ("new", "empty"):
         with pytest.raises(KeyboardInterrupt):

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import glmbrian as glm
-from glmbrian import cache, cli
+from glmbrian import cli
+from glmbrian.devices import cache, get_device
 from glmbrian.cli import main
 
 FAST = "--n-train 20 --n-test 20 --n-epochs 2 --n-steps 3 --n-basis 2 --device runtime --quiet".split()
@@ -91,7 +92,7 @@ def no_work(monkeypatch):
         raise AssertionError("trained before the check")
 
     for device in ("runtime", "cpp_standalone"):
-        monkeypatch.setattr(f"glmbrian.devices.{device}.train", train)
+        monkeypatch.setattr(type(get_device(device)), "train", staticmethod(train))
 
 
 @pytest.mark.parametrize("name", ["model.npz", "training.png"])
@@ -105,7 +106,7 @@ def test_a_training_that_fails_leaves_no_folder(capsys, tmp_path, monkeypatch):
     def train(*arguments):
         raise RuntimeError("no luck")
 
-    monkeypatch.setattr("glmbrian.devices.runtime.train", train)
+    monkeypatch.setattr("glmbrian.devices.runtime.Runtime.train", staticmethod(train))
     assert main(["train", *FAST, "--output", "new/folder"]) == 2
     assert "no luck" in capsys.readouterr().err and list(tmp_path.iterdir()) == []
 
@@ -114,7 +115,7 @@ def test_a_model_outlives_a_failing_test(tmp_path, monkeypatch):
     def test(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("glmbrian.devices.runtime.test", test)
+    monkeypatch.setattr("glmbrian.devices.runtime.Runtime.test", staticmethod(test))
     assert main(["train", *FAST]) == 130
     assert glm.GLMClassifier.load(tmp_path / "glmbrian-output" / "model.npz").classes_.tolist() == [5, 7]
 
@@ -199,7 +200,7 @@ def test_export_hints_can_be_pasted(capsys, monkeypatch):
     def export(network, parameters, inputs, labels, training, folder):
         (folder / "device").write_text(str(network.gpu))
 
-    monkeypatch.setattr("glmbrian.devices.genn.export", export)
+    monkeypatch.setattr("glmbrian.devices.genn.GeNN.export", staticmethod(export))
     settings = "--n-train 10 --n-steps 3 --n-basis 2 --device genn --no-gpu --json".split()
     assert main(["export", "my proj", *settings]) == 0
     hints = last_line(capsys)
@@ -227,7 +228,7 @@ def test_evaluate_a_folder_whose_program_has_run(device, capsys, monkeypatch):
         run += f"checksum {zlib.crc32(run.encode())}\n"
         (folder / "job" / "run.txt").write_text(run)
 
-    monkeypatch.setattr(f"glmbrian.devices.{device}.export", export)
+    monkeypatch.setattr(type(get_device(device)), "export", staticmethod(export))
     settings = "--n-train 10 --n-epochs 1 --n-steps 3 --n-basis 2".split()
     assert main(["export", "project", "--device", device, *settings]) == 0
     assert glm.GLMClassifier.load("project").device == device
@@ -244,8 +245,8 @@ def test_gpu_option(option, gpu, monkeypatch, capsys):
         seen.append(network.gpu)
         raise RuntimeError("seen")
 
-    monkeypatch.setattr("glmbrian.devices.genn.train", run)
-    monkeypatch.setattr("glmbrian.devices.genn.test", run)
+    monkeypatch.setattr("glmbrian.devices.genn.GeNN.train", staticmethod(run))
+    monkeypatch.setattr("glmbrian.devices.genn.GeNN.test", staticmethod(run))
     save_model("model.npz", [5, 7] * 2, gpu=gpu)
     genn = [*FAST, "--device", "genn"]
     assert main(["train", *genn, *option]) == 2

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import glmbrian as glm
-from glmbrian.storage import save_npz
+from glmbrian.support.storage import save_npz
 
 WHOLE = os.environ.get("GLMBRIAN_EXHAUSTIVE") == "1"
 LONGEST_SECONDS = 10

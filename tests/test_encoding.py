@@ -9,9 +9,9 @@ from brian2.utils.logger import catch_logs
 from scipy import stats
 
 import glmbrian as glm
-from glmbrian.encoding import LEVEL_OF_BYTE, levels, rate_encode
-from glmbrian.model import Inputs
-from glmbrian.randomness import derive_keys
+from glmbrian.core.rate_code import LEVEL_OF_BYTE, levels, rate_encode
+from glmbrian.devices.problem import Inputs
+from glmbrian.core.randomness import derive_keys
 
 
 @pytest.fixture(autouse=True)

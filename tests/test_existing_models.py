@@ -27,9 +27,9 @@ from brian2 import (
 from brian2.core.base import BrianObjectException
 
 import glmbrian as glm
-from glmbrian.filters import LONGEST_SHIFT_REGISTER
+from glmbrian.brian.filters import LONGEST_SHIFT_REGISTER
 from glmbrian.learning import membrane_potential
-from glmbrian.randomness import _join_key, uniforms
+from glmbrian.core.randomness import join_key, uniforms
 
 SHORT, LONG = 5, LONGEST_SHIFT_REGISTER + 20
 both_windows = pytest.mark.parametrize("window", [SHORT, LONG])
@@ -141,7 +141,7 @@ def three_runs(target):
                 for part in (slice(0, RUNS[0]), slice(RUNS[0], None))
             ]
         )
-        key = _join_key(neurons.key_low_, neurons.key_high_)
+        key = join_key(neurons.key_low_, neurons.key_high_)
         results[name] = dict(
             y=y,
             u=np.array(states.u).T,
@@ -367,7 +367,7 @@ def test_neurons_may_come_to_a_network_that_has_run(window):
     assert potential.t[0] / ms == pytest.approx(37) and neurons.step_count_ == 30
     np.testing.assert_array_equal(potential.u[:, 0], neurons.bias[:])
     draws = uniforms(
-        _join_key(neurons.key_low_, neurons.key_high_), 0, np.arange(30)[:, np.newaxis], np.arange(4)
+        join_key(neurons.key_low_, neurons.key_high_), 0, np.arange(30)[:, np.newaxis], np.arange(4)
     )
     probability = glm.get_activation("sigmoid").probability(np.array(potential.u).T)
     np.testing.assert_array_equal(y, draws < probability)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import glmbrian as glm
-from glmbrian.activations import get_activation
+from glmbrian.core.activations import get_activation
 
 pytestmark = pytest.mark.compiled
 WHOLE = os.environ.get("GLMBRIAN_EXHAUSTIVE") == "1"
@@ -112,7 +112,7 @@ def test_changed_settings_are_read_back(copy):
         ("input_key", ["18446744073709551616", "-1", "1.5"], "an integer from 0"),
         ("order_key", ["18446744073709551616", "key"], "an integer from 0"),
         ("output_key", ["zero"], "an integer from 0"),
-        ("decoding", ["Rate", "RATE", "1"], "first-to-spike or rate"),
+        ("decoding", ["Rate", "RATE", "1"], "rate, which"),
         ("mode", ["Train", "training"], "train or test"),
         ("weighted", ["2", "yes"], "0 or 1"),
         ("data", ["byte", "Bytes"], "bytes or levels or trains"),
@@ -223,6 +223,6 @@ def test_a_test_run_instead_of_a_training(copy):
 
 def test_an_activation_that_no_file_holds_is_refused_before_anything_is_written(tmp_path, monkeypatch):
     own = replace(get_activation("sigmoid"), name="own")
-    monkeypatch.setattr("glmbrian.estimator.new_folder", None)
+    monkeypatch.setattr("glmbrian.classifier.classifier.new_folder", None)
     with pytest.raises(ValueError, match="activation must be one of sigmoid, .* to be saved"):
         make_classifier(activation=own).export(FEW.X_train, FEW.y_train, tmp_path / "project")

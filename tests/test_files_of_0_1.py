@@ -125,7 +125,8 @@ COMPILED = TRAININGS if WHOLE else [("rate", "sigmoid", "ensemble")]
 def assert_trained(arguments, device):
     got, expected = writer.trained(*arguments, device), TRAINED[" ".join([*arguments, device])]
     np.testing.assert_allclose(got, expected, rtol=0, atol=1e-12)
-    if SAME_BITS:
+    # In Python a batch's gradients are summed before the rate is applied, as programs always did.
+    if SAME_BITS and not (device == "runtime" and "batch" in arguments):
         np.testing.assert_array_equal(got, expected)
 
 

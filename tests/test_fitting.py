@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import glmbrian as glm
-from glmbrian import fitting, learning
+from glmbrian import learning
+from glmbrian.population import fitting
 from glmbrian.interop import Recording, from_pynapple
 
 every_activation = pytest.mark.parametrize("activation", ["sigmoid", "probit", "cloglog"])

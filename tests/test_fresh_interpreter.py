@@ -16,15 +16,15 @@ from brian2 import BrianObjectException, Function, prefs
 from brian2.utils.logger import catch_logs
 
 import glmbrian as glm
-from glmbrian.activations import SIGMOID
-from glmbrian.brian_internals import cpp_preferences
+from glmbrian.core.activations import SIGMOID
+from glmbrian.brian.internals import cpp_preferences
 from glmbrian.devices import cpp_standalone
-from glmbrian.fresh_interpreter import call_apart
+from glmbrian.devices.fresh_interpreter import call_apart
 
 A_MODULE = """
 import logging, os, pathlib, time
 from brian2 import BrianObjectException, NeuronGroup
-from glmbrian.brian_internals import cpp_preferences
+from glmbrian.brian.internals import cpp_preferences
 
 def tell(*arguments):
     print("printed")

@@ -11,10 +11,10 @@ from brian2 import Network, SpikeMonitor, StateMonitor, defaultclock, ms, prefs,
 from conftest import levels_above_draws
 
 import glmbrian as glm
-from glmbrian import genn_environment
+from glmbrian.devices import genn_environment
 from glmbrian.devices import genn
-from glmbrian.genn_environment import GeNNNotFound, check_environment, check_packages
-from glmbrian.randomness import derive_keys
+from glmbrian.devices.genn_environment import GeNNNotFound, check_environment, check_packages
+from glmbrian.core.randomness import derive_keys
 
 try:
     check_packages()

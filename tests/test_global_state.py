@@ -16,9 +16,9 @@ from brian2.core.names import find_name
 from brian2.devices.device import all_devices, previous_devices
 
 import glmbrian as glm
-from glmbrian.activations import SIGMOID
-from glmbrian.genn_environment import GeNNNotFound, check_environment, check_packages
-from glmbrian.progress import Progress
+from glmbrian.core.activations import SIGMOID
+from glmbrian.devices.genn_environment import GeNNNotFound, check_environment, check_packages
+from glmbrian.support.progress import Progress
 from glmbrian.reproduce.fits import Fit
 from glmbrian.reproduce.protocol import Design
 

@@ -10,11 +10,11 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 import glmbrian as glm
 from glmbrian.devices import runtime
-from glmbrian.encoding import check_intensities
-from glmbrian.input_range import InputRange
-from glmbrian.labels import as_labels, check_weights, weighted_by_class
-from glmbrian.model import Outcome, Timing
-from glmbrian.validation import binary_array, finite_array
+from glmbrian.core.rate_code import check_intensities
+from glmbrian.classifier.input_range import InputRange
+from glmbrian.classifier.labels import as_labels, check_weights, weighted_by_class
+from glmbrian.devices.problem import Outcome, Timing
+from glmbrian.support.validation import binary_array, finite_array
 
 DIGITS = glm.datasets.load_mnist((5, 7), 10, 10)
 BYTES, Y = DIGITS.X_train, DIGITS.y_train
@@ -405,7 +405,9 @@ def test_class_weights_in_files(class_weight, tmp_path):
 
 def test_an_export_carries_class_weights(tmp_path, monkeypatch):
     seen = []
-    monkeypatch.setattr("glmbrian.devices.cpp_standalone.export", lambda *arguments: seen.append(arguments[4]))
+    monkeypatch.setattr(
+        "glmbrian.devices.cpp_standalone.CppStandalone.export", staticmethod(lambda *arguments: seen.append(arguments[4]))
+    )
     small(device="cpp_standalone", class_weight="balanced").export(PART, PART_Y, tmp_path / "project")
     np.testing.assert_allclose(seen[0].sample_weights, [compute_sample_weight("balanced", PART_Y)])
 
@@ -466,7 +468,7 @@ def test_single_calls_share_their_random_numbers():
 @pytest.mark.parametrize("first", [-1, 1.5, None, 2**63 - 20, "1", True])
 def test_bad_numbers_of_presentations(first, monkeypatch):
     fitted = small().fit(BYTES, Y)
-    monkeypatch.setattr("glmbrian.devices.runtime.test", None)  # not reached
+    monkeypatch.setattr("glmbrian.devices.runtime.Runtime.test", None)  # not reached
     for call in (fitted.predict, fitted.record):
         with pytest.raises((TypeError, ValueError), match="^first_presentation must be an integer from 0"):
             call(BYTES, first)

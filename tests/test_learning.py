@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glmbrian import learning
-from glmbrian.activations import get_activation
+from glmbrian.core.activations import get_activation
 
 ACTIVATIONS = {
     # name: (g, 1 - g)

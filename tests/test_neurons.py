@@ -27,11 +27,11 @@ from brian2.utils.logger import catch_logs
 from conftest import levels_above_draws
 
 import glmbrian as glm
-from glmbrian.brian_internals import CPP_PROGRAM_CAN_STOP
-from glmbrian.encoding import levels, rate_encode
-from glmbrian.filters import LONGEST_SHIFT_REGISTER
+from glmbrian.brian.internals import CPP_PROGRAM_CAN_STOP
+from glmbrian.core.rate_code import levels, rate_encode
+from glmbrian.brian.filters import LONGEST_SHIFT_REGISTER
 from glmbrian.learning import membrane_potential
-from glmbrian.randomness import derive_keys
+from glmbrian.core.randomness import derive_keys
 
 N_STEPS = 60
 # Brian's Cython target takes minutes to compile all this: it has smaller tests, in
@@ -61,7 +61,7 @@ def spike_trains(monitor, n_steps=N_STEPS):
     return trains
 
 
-#: Intensities that a second draw decides about (see `glmbrian.randomness.bernoulli`).
+#: Intensities that a second draw decides about (see `glmbrian.core.randomness.bernoulli`).
 IMAGE_KEY = derive_keys(6, 0)[0]
 IMAGE = levels_above_draws(np.random.default_rng(2), IMAGE_KEY, [0], N_STEPS, 30)[0] / 32768
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import glmbrian as glm
 from glmbrian import plotting
-from glmbrian.activations import Activation, get_activation
-from glmbrian.model import Trace
+from glmbrian.core.activations import Activation, get_activation
+from glmbrian.devices.problem import Trace
 from glmbrian.plotting.potentials import potential_of_even_odds
 
 

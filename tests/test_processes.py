@@ -11,8 +11,8 @@ import time
 
 import pytest
 
-from glmbrian.devices.program import Program
-from glmbrian.processes import how_it_ended, lines_of, run_watched, watched
+from glmbrian.devices.program import CompiledDevice
+from glmbrian.support.processes import how_it_ended, lines_of, run_watched, watched
 
 
 def test_a_command_runs_to_its_end(tmp_path):
@@ -73,7 +73,7 @@ SLEEPY = "sleep 1000 & echo $$ $!; wait"
 def test_commands_end_with_python(how, fork):
     script = f"""if True:
         import os, time
-        from glmbrian.processes import watched
+        from glmbrian.support.processes import watched
         with watched(["sh", "-c", {SLEEPY!r}]) as process:
             print(process.stdout.readline().decode(), end="", flush=True)
             if {fork} and os.fork() == 0:
@@ -122,14 +122,25 @@ class Progress:
 def run(tmp_path, monkeypatch):
     """Run a shell script in place of a compiled program."""
     monkeypatch.setenv("GLMBRIAN_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(Program, "_key", lambda self, network: "0" * 24)
 
-    def run(*scripts, progress=None):
-        def build(network, folder):
+    class Shell(CompiledDevice):
+        name = "shell"
+
+        def key(self, network):
+            return "0" * 24
+
+        def build(self, network, folder):
             program = folder / "main"
             program.write_text("#!/bin/sh\n. job/script\n")
             program.chmod(program.stat().st_mode | stat.S_IXUSR)
 
+        def command(self, folder, network, n_phases):
+            return [folder / "main"], None
+
+        def setting(self, network):
+            return []
+
+    def run(*scripts, progress=None):
         def write_job(script):
             def write(job):
                 job.mkdir()
@@ -138,9 +149,8 @@ def run(tmp_path, monkeypatch):
 
             return write
 
-        program = Program(build, lambda folder, *other: ([folder / "main"], None), None)
         jobs = [write_job(script) for script in scripts]
-        with program._finished_runs(None, jobs, 1, progress or Progress()) as (_, timing):
+        with Shell().finished_runs(None, jobs, 1, progress or Progress()) as (_, timing):
             return timing
 
     return run
@@ -169,7 +179,7 @@ def test_a_program_that_fails_ends_the_others_and_says_why(run, tmp_path):
 )
 def test_a_full_folder_for_temporary_files_is_named(said, least_room, run, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("glmbrian.scratch._LEAST_ROOM", least_room)
+    monkeypatch.setattr("glmbrian.support.scratch._LEAST_ROOM", least_room)
     with pytest.raises(OSError, match=f"temporary files is full.*{said}.*TMPDIR") as error:
         run(f"echo 'glmbrian: {said}' >&2; exit 3")
     assert str(tmp_path) in str(error.value)

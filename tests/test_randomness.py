@@ -1,4 +1,4 @@
-"""Tests of glmbrian.randomness."""
+"""Tests of glmbrian.core.randomness."""
 
 import numpy as np
 import pytest
@@ -7,19 +7,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from glmbrian import randomness
-from glmbrian.randomness import (
+from glmbrian.core import randomness
+from glmbrian.core.randomness import (
     bernoulli,
     derive_keys,
     draws16,
-    glm_bernoulli,
-    glm_uniform,
     hashes,
     mix64,
     shuffled,
     split_key,
     uniforms,
 )
+from glmbrian.brian.functions import glm_bernoulli, glm_uniform
 
 quick = settings(max_examples=100, derandomize=True, deadline=None)
 keys = st.integers(0, 2**64 - 1)
@@ -243,7 +242,7 @@ def test_bad_random_state(bad):
 def test_split_keys_are_32_bit_and_lose_nothing(key):
     low, high = split_key(key)
     assert all(type(half) is int and -(2**31) <= half < 2**31 for half in (low, high))
-    assert int(randomness._join_key(low, high)) == key
+    assert int(randomness.join_key(low, high)) == key
 
 
 # The Brian functions

@@ -11,9 +11,10 @@ from scipy.stats import ttest_1samp
 from sklearn.model_selection import GridSearchCV
 
 import glmbrian as glm
+from glmbrian.core.objectives import FirstToSpike, Rate
 from glmbrian.cli import main
-from glmbrian.decoding import measures
-from glmbrian.model import Outcome
+from glmbrian.core.decisions import measures
+from glmbrian.devices.problem import Outcome
 from glmbrian.reproduce import FULL, QUICK, claims, complexity, figures, local_workers, tables
 from glmbrian.reproduce.fits import AnnFit, Fit
 from glmbrian.reproduce.pipeline import reproduce
@@ -81,7 +82,7 @@ def test_operations_equal_a_count_of_the_recorded_spikes(decoding):
     # Input spikes up to the decision, and the mean number of a neuron's own.
     counted = [trace.inputs.sum() + trace.outputs.sum() / 2 for trace in traces]
     assert tested["operations_per_class"] == np.mean(counted)
-    assert measures(redraw(classifier, DIGITS.X_test).outcome(decoding)) == {
+    assert measures(redraw(classifier, DIGITS.X_test).outcome(classifier.objective)) == {
         name: value for name, value in tested.items() if name != "accuracy"
     }
 
@@ -92,14 +93,14 @@ def test_decisions_at_a_deadline():
     outputs[0, 1:, 1] = True
     potentials = np.arange(12.0).reshape(2, 3, 2)
     recording = Recording(np.array([[5, 6, 7], [1, 2, 3]]), outputs, potentials)
-    early = recording.outcome("first-to-spike", 1)
+    early = recording.outcome(FirstToSpike(), 1)
     assert early.steps.tolist() == [1, 1] and early.input_spikes.tolist() == [5, 1]
     assert not early.counts.any()
-    whole = recording.outcome("first-to-spike")
+    whole = recording.outcome(FirstToSpike())
     assert whole.steps.tolist() == [2, 3] and whole.input_spikes.tolist() == [11, 6]
     assert whole.counts.tolist() == [[0, 1], [0, 0]]
     assert whole.potential_last.tolist() == [[2, 3], [10, 11]]
-    rate = recording.outcome("rate")
+    rate = recording.outcome(Rate())
     assert rate.steps.tolist() == [3, 3] and rate.counts.tolist() == [[0, 2], [0, 0]]
     assert rate.potential_sum[0].tolist() == [6, 9]
 

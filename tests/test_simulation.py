@@ -9,12 +9,13 @@ from brian2 import prefs
 from conftest import levels_above_draws
 
 import glmbrian as glm
-from glmbrian.decoding import decide, measures
+from glmbrian.core.objectives import get_objective
+from glmbrian.core.decisions import decide, measures
 from glmbrian.devices import get_device, runtime
-from glmbrian.encoding import rate_encode
-from glmbrian.model import Inputs, Network, Outcome, Parameters, Testing, Training
-from glmbrian.progress import Silent
-from glmbrian.randomness import shuffled, uniforms
+from glmbrian.core.rate_code import rate_encode
+from glmbrian.devices.problem import Inputs, Network, Outcome, Parameters, Testing, Training
+from glmbrian.support.progress import Silent
+from glmbrian.core.randomness import shuffled, uniforms
 
 N, N_INPUTS, N_OUTPUTS, N_STEPS = 25, 30, 3, 6
 INPUT_KEY, ORDER_KEY, OUTPUT_KEY = 12345678901234567890, 987654321, 55555
@@ -39,6 +40,7 @@ def make_network(rule, activation="sigmoid"):
         basis=glm.CustomBasis(random.normal(size=(8, 3))),
         feedback_basis=glm.CustomBasis(random.normal(size=(4, 2))) if rule == "rate" else None,
         activation=glm.get_activation(activation),
+        objective=get_objective(rule, 3),
     )
 
 
@@ -102,9 +104,9 @@ def learn_by_hand(network, start, inputs, training):
             sums = [0.0, 0.0, 0.0]
             for item in batch:
                 x = trains_of(inputs, [presentation], [item])[0]
-                if training.decoding == "rate":
+                if network.objective.name == "rate":
                     targets = np.zeros((N_STEPS, N_OUTPUTS))
-                    targets[:, LABELS[item]] = training.desired(N_STEPS)
+                    targets[:, LABELS[item]] = glm.learning.desired_train(N_STEPS, 3)
                     ll, gw, gv, gb = glm.learning.rate_log_likelihood(
                         x, targets, network.basis.matrix, network.feedback_basis.matrix,
                         w, v, b, network.activation,
@@ -176,10 +178,10 @@ def test_few_steps_are_not_worth_compiling(n_inputs, n_outputs, n_steps, n_prese
 
 def test_threads_take_turns():
     network, inputs = make_network("rate"), make_inputs("bytes")
-    testing = Testing("rate", INPUT_KEY, OUTPUT_KEY)
+    testing = Testing(INPUT_KEY, OUTPUT_KEY)
 
     def test(_):
-        return runtime.test(network, make_start(network), inputs, testing, Silent())[0].potential_sum
+        return runtime.Runtime().test(network, make_start(network), inputs, testing, Silent())[0].potential_sum
 
     prefs.codegen.target = "auto"
     with ThreadPoolExecutor(4) as pool:
@@ -201,11 +203,9 @@ def check_fifty_updates(place, rule, activation, kind, batch_size, first):
     network = make_network(rule, activation)
     start, inputs = make_start(network), make_inputs(kind)
     training = Training(
-        rule,
         np.array([0.02]),
         2 * batch_size,
         batch_size,
-        3,
         INPUT_KEY,
         ORDER_KEY,
         first_presentation=first,
@@ -228,7 +228,7 @@ def test_test_runs_equal_the_maths(place, rule, kind, first):
     place = get_place(place)
     network = make_network(rule)
     parameters, inputs = make_start(network), make_inputs(kind)
-    testing = Testing(rule, INPUT_KEY, OUTPUT_KEY, first_presentation=first)
+    testing = Testing(INPUT_KEY, OUTPUT_KEY, first_presentation=first)
     outcome, timing = place.test(network, parameters, inputs, testing, Silent())
     expected = observe_by_hand(network, parameters, inputs, rule, first)
     for name in ("steps", "input_spikes", "counts"):
@@ -272,7 +272,7 @@ def test_presentations_of_many_steps():
     network = Network(2, 2, n_steps, basis, None, glm.get_activation("sigmoid"))
     start = Parameters(np.full((2, 2, 1), 0.01), np.zeros((2, 0)), np.full(2, -13.0))
     inputs = Inputs.of_intensities(np.array([[1e-4, 0.3], [0.2, 1e-5]]))
-    training = Training("first-to-spike", np.array([0.05]), 1, 1, 1, INPUT_KEY, ORDER_KEY)
+    training = Training(np.array([0.05]), 1, 1, INPUT_KEY, ORDER_KEY)
     learned, _, timing = get_device("cpp_standalone").train(
         network, start, inputs, [0, 1], training, Silent()
     )
@@ -307,13 +307,13 @@ OUTCOME = Outcome(
     ],
 )
 def test_decisions(rule, on_tie, on_silence, expected):
-    decision = decide(OUTCOME, rule, on_tie, on_silence, key=1)
+    decision = decide(OUTCOME, get_objective(rule, 4), on_tie, on_silence, key=1)
     np.testing.assert_array_equal(decision, expected)
 
 
 def test_random_choices_are_among_those_that_are_level():
     many = Outcome(*(np.tile(part.T, 500).T for part in vars(OUTCOME).values()))
-    decision = decide(many, "rate", "random", "random", key=1).reshape(500, 4)
+    decision = decide(many, get_objective("rate", 4), "random", "random", key=1).reshape(500, 4)
     assert set(decision[:, 0]) == {1}
     assert set(decision[:, 1]) == {0, 2}
     assert set(decision[:, 2]) == {0, 1, 2}

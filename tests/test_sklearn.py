@@ -22,8 +22,10 @@ from sklearn.utils.estimator_checks import (
 )
 
 import glmbrian as glm
-from glmbrian.encoding import levels, rate_encode
-from glmbrian.genn_environment import GeNNNotFound, check_environment
+from glmbrian.core.objectives import FirstToSpike
+from glmbrian.core.rate_code import levels, rate_encode
+from glmbrian.devices.runtime import Runtime
+from glmbrian.devices.genn_environment import GeNNNotFound, check_environment
 
 try:
     check_environment(gpu=False)
@@ -317,10 +319,10 @@ def test_sample_weights_of_a_call():
 
 
 def test_parts_of_different_sizes_are_numbered_on(monkeypatch):
-    seen, train = [], glm.devices.runtime.train
+    seen, train = [], Runtime.train
     monkeypatch.setattr(
-        "glmbrian.devices.runtime.train",
-        lambda *arguments: seen.append(arguments[4].first_presentation) or train(*arguments),
+        "glmbrian.devices.runtime.Runtime.train",
+        lambda *arguments: seen.append(arguments[5].first_presentation) or train(*arguments),
     )
     classifier = small(n_epochs=5)
     for part in (slice(0, 10), slice(10, 13), slice(13, 20), slice(0, 1)):
@@ -432,7 +434,7 @@ def test_a_run_that_fails_loses_nothing(method, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("glmbrian.devices.runtime.train", train)
+        patch.setattr("glmbrian.devices.runtime.Runtime.train", staticmethod(train))
         with pytest.raises(KeyboardInterrupt):
             getattr(classifier, method)(X[:, ::-1], Y)
     assert vars(classifier) == before
@@ -484,7 +486,7 @@ def test_accuracy_by_a_deadline_is_that_of_the_decisions_made_by_then():
     seen = classifier.decisions_
     recording = redraw(classifier, DIGITS.X_test)
     for deadline in range(1, 7):
-        outcome = recording.outcome("first-to-spike", deadline)
+        outcome = recording.outcome(FirstToSpike(), deadline)
         spiked = outcome.counts.any(axis=1)
         by_then = spiked & (classifier._decide(outcome) == DIGITS.y_test)
         np.testing.assert_array_equal(

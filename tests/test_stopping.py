@@ -16,7 +16,7 @@ from brian2 import (
 )
 
 import glmbrian as glm
-from glmbrian.brian_internals import CPP_PROGRAM_CAN_STOP
+from glmbrian.brian.internals import CPP_PROGRAM_CAN_STOP
 
 
 def simulate(stop_on):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import glmbrian as glm
-from glmbrian.storage import new_folder, replacing, write_text
+from glmbrian.support.storage import new_folder, replacing, write_text
 
 
 def test_a_device_is_not_replaced():

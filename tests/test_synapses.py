@@ -19,7 +19,7 @@ from brian2 import (
 )
 
 import glmbrian as glm
-from glmbrian.brian_internals import CPP_PROGRAM_CAN_STOP  # Brian 2.6 or newer
+from glmbrian.brian.internals import CPP_PROGRAM_CAN_STOP  # Brian 2.6 or newer
 
 BASIS = glm.IndicatorBasis(2)
 PLACES = ["numpy", "cpp_standalone"]

@@ -92,7 +92,7 @@ def test_threads_compile_side_by_side(alone, users_network, tmp_path, monkeypatc
         fit_in_threads(4, (jobs * 2)[:4], alone)
     # With a warm cache, and with simulations in this process.
     jobs += [(chosen, "runtime") for chosen in ARCHITECTURES]
-    fit_in_threads(7, jobs * (7 if EXHAUSTIVE else 3), alone)
+    fit_in_threads(7, jobs * (7 if EXHAUSTIVE else 1), alone)
 
 
 def test_joblibs_threads_simulate_in_turn(alone, users_network):
@@ -112,7 +112,7 @@ def test_a_simulation_within_another_does_not_block(alone, monkeypatch):
             found.append(None)
             found.append(fitted(*ARCHITECTURES[1], "runtime"))
 
-    monkeypatch.setattr("glmbrian.progress.Progress.__call__", fit_another)
+    monkeypatch.setattr("glmbrian.support.progress.Progress.__call__", fit_another)
     assert_equal(fitted(*ARCHITECTURES[0], "runtime"), alone[ARCHITECTURES[0]])
     assert_equal(found[1], alone[ARCHITECTURES[1]])
 
@@ -126,7 +126,7 @@ def test_a_forked_process_simulates_too(alone, monkeypatch):
             inside.set()
             over.wait()
 
-    monkeypatch.setattr("glmbrian.progress.Progress.__call__", wait)
+    monkeypatch.setattr("glmbrian.support.progress.Progress.__call__", wait)
     with ThreadPoolExecutor(1) as pool:
         simulated = pool.submit(fitted, *ARCHITECTURES[0], "runtime")
         inside.wait()

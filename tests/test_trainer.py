@@ -23,9 +23,10 @@ from brian2 import (
 from brian2.utils.logger import catch_logs
 
 import glmbrian as glm
+from glmbrian.brian.target import Target
 from glmbrian import learning
-from glmbrian.encoding import levels, rate_encode
-from glmbrian.randomness import derive_keys
+from glmbrian.core.rate_code import levels, rate_encode
+from glmbrian.core.randomness import derive_keys
 
 CPP = pytest.param("cpp_standalone", marks=pytest.mark.compiled)
 CYTHON = pytest.param("cython", marks=pytest.mark.compiled)
@@ -605,7 +606,7 @@ def test_bad_groups():
 
 def test_devices_without_a_trainer(monkeypatch):
     neurons, synapses = two_neurons()
-    monkeypatch.setattr("glmbrian.training.on_genn", lambda: True)
+    monkeypatch.setattr("glmbrian.training.trainer.current_target", lambda: Target("other", can_train=False))
     with pytest.raises(NotImplementedError, match=r"GLMClassifier\(device='genn'\)"):
         glm.Trainer(neurons, synapses, 3, [0])
 

@@ -1,4 +1,4 @@
-"""Tests of glmbrian.validation."""
+"""Tests of glmbrian.support.validation."""
 
 import math
 from decimal import Decimal
@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from glmbrian.validation import (
+from glmbrian.support.validation import (
     binary_array,
-    check_brian_arguments,
     check_shape,
     choice,
     finite_array,
     integer,
     real,
 )
+from glmbrian.brian.arguments import check_brian_arguments
 
 quick = settings(max_examples=100, derandomize=True, deadline=None)
 numbers = st.floats(allow_nan=False, allow_infinity=False)

@@ -12,7 +12,8 @@
 
 import datetime
 
-from . import comparisons, report
+from . import comparisons
+from . import report
 from .scaling import growth
 from .workload import whole_mnist
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..estimator import GLMClassifier
+from ..classifier.classifier import GLMClassifier
 from . import workload as workloads
 from .interleaved import ratios, spread, take_turns
 from .package import Package, accuracy

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ..ensemble import fit_ensemble
-from ..estimator import GLMClassifier
+from ..classifier.ensemble import fit_ensemble
+from ..classifier.classifier import GLMClassifier
 
 
 class Package:

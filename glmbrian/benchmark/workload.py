@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..bases import RaisedCosineBasis
+from ..core.bases import RaisedCosineBasis
 from ..datasets import load_mnist, read_split
 
 

@@ -1,28 +1,30 @@
-"""Where a classifier is simulated: one module a device, all with one interface.
-
-Each module offers
-
-- ``train(network, parameters, inputs, labels, training, progress)``, which returns
-  ``(parameters, history, timing)``: what was learned, the mean log-likelihoods of
-  shape (n_epochs, n_replicas), and a `glmbrian.model.Timing`;
-- ``test(network, parameters, inputs, testing, progress)``, which returns
-  ``(outcome, timing)``.
-
-`progress` is a `glmbrian.progress.Progress` or its like.
-"""
+"""Where a classifier is simulated: one module a device, each with a `Device`."""
 
 from importlib import import_module
 
-from ..validation import choice
+from ..support.validation import choice
 
-_MODULES = {"runtime": "runtime", "cpp_standalone": "cpp_standalone", "genn": "genn"}
+#: The module and the class of each device. They are imported when they are needed.
+_HOMES = {
+    "runtime": ("runtime", "Runtime"),
+    "cpp_standalone": ("cpp_standalone", "CppStandalone"),
+    "genn": ("genn", "GeNN"),
+}
 
-DEVICES = tuple(_MODULES)
-
-#: Devices that may run several simulations side by side.
-CONCURRENT = ("cpp_standalone",)
+DEVICES = tuple(_HOMES)
 
 
 def get_device(name):
-    """Return the module of the device of that name."""
-    return import_module(f".{_MODULES[choice(name, 'device', DEVICES)]}", __name__)
+    """Return the `Device` of that name."""
+    module, kind = _HOMES[choice(name, "device", DEVICES)]
+    return getattr(import_module(f".{module}", __name__), kind)()
+
+
+def exporting_devices():
+    """Return the names of the devices that can export."""
+    return tuple(name for name in DEVICES if get_device(name).can_export)
+
+
+def recording_device():
+    """Return the device that can record every step: spikes are the same on all."""
+    return get_device("runtime")

@@ -16,22 +16,14 @@ from brian2 import Clock, NeuronGroup, ms, prefs
 from brian2 import Network as BrianNetwork
 from joblib import cpu_count
 
-from ..brian_internals import SCHEDULE, cpp_run_until, private_standalone_device, spike_array
-from ..fresh_interpreter import call_apart
-from ..neurons import GLMNeurons, channel_names
-from ..operations import new_operation
-from ..processes import how_it_ended, run_watched
-from .program import (
-    Program,
-    code_only,
-    pointer,
-    pointers,
-    read_exported,
-    write_headers,
-    write_training,
-)
+from ..brian.internals import SCHEDULE, cpp_run_until, private_standalone_device, spike_array
+from .fresh_interpreter import call_apart
+from ..brian.neurons import GLMNeurons, channel_names
+from ..brian.operations import new_operation
+from ..support.processes import how_it_ended, run_watched
+from .program import CompiledDevice, code_only, pointer, pointers, write_headers, write_training
 
-__all__ = ["CompilerNotFound", "export", "find_compiler", "read_exported", "test", "train"]
+__all__ = ["CompilerNotFound", "CppStandalone", "find_compiler"]
 
 _HEADERS = ("operations.hpp", "presentations.hpp", "rows.hpp")
 
@@ -47,16 +39,41 @@ class CompilerNotFound(RuntimeError):
     """There is no C++ compiler on this machine."""
 
 
-def export(network, parameters, inputs, labels, training, folder):
-    """Write a project into the empty `folder` that trains by itself, with make."""
-    network = network.without_silent_lags()
-    _generate(network, folder)
-    write_training(folder / "job", network, parameters, inputs, labels, training)
-    # Brian's makefile gets a target that runs, and the name that people look for.
-    # Where file names do not tell cases apart, these two are one file.
-    text = (folder / "makefile").read_text().replace(" makefile", " Makefile")
-    (folder / "makefile").unlink()
-    (folder / "Makefile").write_text(text + "\nrun: all\n\t./$(PROGRAM)\n\n.PHONY: run\n")
+class CppStandalone(CompiledDevice):
+    """Compiles with Brian's C++ standalone device."""
+
+    name = "cpp_standalone"
+    is_concurrent = True
+
+    def build(self, network, folder):
+        if find_compiler() is None:
+            raise CompilerNotFound(
+                f"device='cpp_standalone' needs make and a C++ compiler ({_chosen_compiler()}; the "
+                "environment variable CXX chooses another), which were not found: install them (such as "
+                "the packages g++ and make) or use device='runtime'"
+            )
+        _generate(network, folder)
+        _make(folder)
+        shutil.rmtree(folder / "code_objects")
+        for leftover in [*folder.rglob("*.o"), folder / "make.deps"]:
+            leftover.unlink(missing_ok=True)
+
+    def command(self, folder, network, n_phases):
+        return [str(folder / "main")], None
+
+    def setting(self, network):
+        return [_chosen_compiler(), find_compiler()]
+
+    def export(self, network, parameters, inputs, labels, training, folder):
+        self.check(network, training, inputs)
+        network = network.without_silent_lags()
+        _generate(network, folder)
+        write_training(folder / "job", network, parameters, inputs, labels, training)
+        # Brian's makefile gets a target that runs, and the name that people look for.
+        # Where file names do not tell cases apart, these two are one file.
+        text = (folder / "makefile").read_text().replace(" makefile", " Makefile")
+        (folder / "makefile").unlink()
+        (folder / "Makefile").write_text(text + "\nrun: all\n\t./$(PROGRAM)\n\n.PHONY: run\n")
 
 
 def find_compiler():
@@ -83,24 +100,6 @@ def _chosen_compiler():
 def _environment():
     """Return the environment for make, without an empty ``CXX``, which make would not ignore."""
     return {name: value for name, value in os.environ.items() if name != "CXX" or value.strip()}
-
-
-def _command(folder, network, n_phases):
-    return [str(folder / "main")], None
-
-
-def _build(network, folder):
-    if find_compiler() is None:
-        raise CompilerNotFound(
-            f"device='cpp_standalone' needs make and a C++ compiler ({_chosen_compiler()}; the "
-            "environment variable CXX chooses another), which were not found: install them (such as "
-            "the packages g++ and make) or use device='runtime'"
-        )
-    _generate(network, folder)
-    _make(folder)
-    shutil.rmtree(folder / "code_objects")
-    for leftover in [*folder.rglob("*.o"), folder / "make.deps"]:
-        leftover.unlink(missing_ok=True)
 
 
 def _make(folder):
@@ -204,11 +203,3 @@ def _brian_arrays(network, neurons, clock, array_name):
         "}",
         f"inline int64_t timestep() {{ return brian::{timestep}[0]; }}",
     ]
-
-
-_PROGRAM = Program(
-    build=_build,
-    command=_command,
-    setting=lambda network: [_chosen_compiler(), find_compiler()],
-)
-train, test = _PROGRAM.train, _PROGRAM.test

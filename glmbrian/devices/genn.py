@@ -18,81 +18,87 @@ import numpy as np
 from brian2 import Function, NeuronGroup, Synapses, defaultclock, ms
 from brian2 import Network as BrianNetwork
 
-from ..brian_internals import private_genn_device
-from ..filters import StateUpdater, pending_names, shift_register
-from ..fresh_interpreter import call_apart
-from ..genn_environment import check_environment, find_cuda, find_genn
-from ..neurons import channel_names, feedback_weight_names, stacked
-from ..randomness import glm_bernoulli, glm_uniform
-from .program import (
-    Program,
-    code_only,
-    pointer,
-    pointers,
-    read_exported,
-    write_headers,
-    write_training,
-)
+from ..brian.internals import private_genn_device
+from ..brian.filters import StateUpdater, pending_names, shift_register
+from .fresh_interpreter import call_apart
+from .genn_environment import check_environment, find_cuda, find_genn
+from ..brian.neurons import channel_names, feedback_weight_names, stacked
+from ..brian.functions import glm_bernoulli, glm_uniform, namespace_of
+from ..core.objectives import OBJECTIVES
+from .program import CompiledDevice, code_only, pointer, pointers, write_headers, write_training
 
-__all__ = ["check", "export", "read_exported", "test", "train"]
+__all__ = ["GeNN", "generate_project", "use_gpu"]
 
 _HEADER = "exchange.hpp"
 
 _MOST_STEPS = 2**31 - 1
 
 
-def check(network, training=None, inputs=None):
-    """Raise if GeNN cannot do this, before anything is generated."""
-    if training is not None and training.batch_size != 1:
-        raise ValueError(
-            f"batch_size must be 1 on device='genn', got {training.batch_size}; use "
-            "device='cpp_standalone' for larger batches"
-        )
-    if inputs is not None and inputs.kind == "trains":
-        raise ValueError(
-            "X must hold intensities of the shape (n, n_inputs) on device='genn', which draws "
-            "spikes itself; use device='cpp_standalone' for ready-made spike trains"
-        )
-    if training is not None:
-        n_steps = 2 * training.n_epochs * len(inputs) * network.n_steps
-        if n_steps > _MOST_STEPS:
+class GeNN(CompiledDevice):
+    """Compiles with Brian2GeNN, for a GPU or one core."""
+
+    name = "genn"
+
+    def check(self, network, training=None, inputs=None):
+        super().check(network, training, inputs)
+        if network.objective.name not in OBJECTIVES:
             raise ValueError(
-                f"n_epochs must be smaller on device='genn': {n_steps} time steps are more than "
-                f"the {_MOST_STEPS} that Brian2GeNN counts"
+                f"the objective {network.objective.name!r} is not available on device='genn'; use "
+                "device='cpp_standalone'"
             )
-    check_environment(use_gpu(network))
+        if training is not None and training.batch_size != 1:
+            raise ValueError(
+                f"batch_size must be 1 on device='genn', got {training.batch_size}; use "
+                "device='cpp_standalone' for larger batches"
+            )
+        if inputs is not None and inputs.kind == "trains":
+            raise ValueError(
+                "X must hold intensities of the shape (n, n_inputs) on device='genn', which draws "
+                "spikes itself; use device='cpp_standalone' for ready-made spike trains"
+            )
+        if training is not None:
+            n_steps = 2 * training.n_epochs * len(inputs) * network.n_steps
+            if n_steps > _MOST_STEPS:
+                raise ValueError(
+                    f"n_epochs must be smaller on device='genn': {n_steps} time steps are more than "
+                    f"the {_MOST_STEPS} that Brian2GeNN counts"
+                )
+        check_environment(use_gpu(network))
+
+    def build(self, network, folder):
+        _generate(network, folder, compile_program=True)
+        shutil.rmtree(folder / "code_objects")
+        for leftover in (folder / "magicnetwork_model_CODE").glob("*.o"):
+            leftover.unlink()
+
+    def command(self, folder, network, n_phases):
+        environment = dict(os.environ)
+        # The program looks for its library relative to where it is started.
+        environment["LD_LIBRARY_PATH"] = os.pathsep.join(
+            [str(folder / "magicnetwork_model_CODE"), environment.get("LD_LIBRARY_PATH", "")]
+        )
+        return [str(folder / "main"), "test", duration(network, n_phases)], environment
+
+    def setting(self, network):
+        return [find_genn(), use_gpu(network) and find_cuda()]
+
+    def export(self, network, parameters, inputs, labels, training, folder):
+        self.check(network, training, inputs)
+        network = network.without_silent_lags()
+        generate_project(network, folder)
+        write_training(folder / "job", network, parameters, inputs, labels, training)
+        # The duration depends on settings that users may change.
+        with open(folder / "Makefile", "a") as makefile:
+            makefile.write(
+                "\nrun: all\n\t./main test $$(awk '{ setting[$$1] = $$2 } END { printf \"%.3f\", "
+                f"setting[\"n_epochs\"] * setting[\"n_items\"] * {duration(network, 2)} }}' "
+                "job/settings.txt)\n"
+            )
 
 
 def use_gpu(network):
     """Whether `network` runs on a GPU: by default where CUDA is found."""
     return find_cuda() is not None if network.gpu is None else network.gpu
-
-
-def train(network, parameters, inputs, labels, training, progress):
-    """See `glmbrian.devices`."""
-    check(network, training, inputs)
-    return _PROGRAM.train(network, parameters, inputs, labels, training, progress)
-
-
-def test(network, parameters, inputs, testing, progress):
-    """See `glmbrian.devices`."""
-    check(network, inputs=inputs)
-    return _PROGRAM.test(network, parameters, inputs, testing, progress)
-
-
-def export(network, parameters, inputs, labels, training, folder):
-    """Write a GeNN project into the empty `folder` that trains by itself, with make."""
-    check(network, training, inputs)
-    network = network.without_silent_lags()
-    generate_project(network, folder)
-    write_training(folder / "job", network, parameters, inputs, labels, training)
-    # The duration depends on settings that users may change.
-    with open(folder / "Makefile", "a") as makefile:
-        makefile.write(
-            "\nrun: all\n\t./main test $$(awk '{ setting[$$1] = $$2 } END { printf \"%.3f\", "
-            f"setting[\"n_epochs\"] * setting[\"n_items\"] * {duration(network, 2)} }}' "
-            "job/settings.txt)\n"
-        )
 
 
 def generate_project(network, folder):
@@ -128,22 +134,6 @@ def duration(network, n_phases):
 
 #: Duration of a time step, in seconds.
 _STEP = 0.001
-
-
-def _command(folder, network, n_phases):
-    environment = dict(os.environ)
-    # The program looks for its library relative to where it is started.
-    environment["LD_LIBRARY_PATH"] = os.pathsep.join(
-        [str(folder / "magicnetwork_model_CODE"), environment.get("LD_LIBRARY_PATH", "")]
-    )
-    return [str(folder / "main"), "test", duration(network, n_phases)], environment
-
-
-def _build(network, folder):
-    _generate(network, folder, compile_program=True)
-    shutil.rmtree(folder / "code_objects")
-    for leftover in (folder / "magicnetwork_model_CODE").glob("*.o"):
-        leftover.unlink()
 
 
 def _generate(network, folder, compile_program):
@@ -264,7 +254,7 @@ def _make_outputs(network):
                 *(f"feedback_{k} += {weight}" for k, weight in enumerate(feedback_weights)),
             ]
         ),
-        namespace={"glm_uniform": glm_uniform, **network.activation.namespace},
+        namespace={"glm_uniform": glm_uniform, **namespace_of(network.activation)},
         dtype={"presentation": np.int64},
         name="glm_outputs",
     )
@@ -360,10 +350,3 @@ def _brian_arrays(network, outputs, synapses, device):
         pointer("first_spike", array("first_spike"), "int32_t"),
         pointers("weight", [f"{name}.data()" for name in weights]),
     ]
-
-
-_PROGRAM = Program(
-    build=_build,
-    command=_command,
-    setting=lambda network: [find_genn(), use_gpu(network) and find_cuda()],
-)

@@ -15,46 +15,58 @@ import uuid
 import weakref
 from collections import deque
 import zlib
+from abc import abstractmethod
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
+from types import SimpleNamespace
 
 import brian2
 import numpy as np
 
-from ..bases import Basis
-from ..brian_internals import cpp_preferences, signature, without_python
-from ..cache import content_key, find_or_build
-from ..model import Outcome, Parameters, Timing
-from ..processes import how_it_ended, lines_of, watched
-from ..scratch import is_full, scratch_folder
-from ..validation import finite_array
+from ..core.bases import Basis
+from ..brian.internals import cpp_preferences, signature, without_python
+from .base import Device
+from .cache import content_key, find_or_build
+from .problem import Outcome, Parameters, Timing
+from ..support.processes import how_it_ended, lines_of, watched
+from ..support.scratch import is_full, scratch_folder
+from ..support.validation import finite_array
 
 #: The headers that every program includes.
 HEADERS = ("schedule.hpp", "gradients.hpp", "encoder.hpp", "job.hpp")
 
-class Program:
-    """How a device makes and calls its programs.
+class CompiledDevice(Device):
+    """A device that compiles a network to a program, and keeps it for the next time."""
 
-    Parameters
-    ----------
-    build : callable
-        ``build(network, folder)`` writes and compiles the program into `folder`.
-    command : callable
-        ``command(folder, network, n_phases)`` returns the arguments and the
-        environment that start it; `n_phases` counts stretches of `n_steps` steps.
-    setting : callable
-        ``setting(network)`` returns what else the code depends on.
-    """
+    can_export = True
 
-    def __init__(self, build, command, setting):
-        self.build = build
-        self.command = command
-        self.setting = setting
+    @abstractmethod
+    def build(self, network, folder):
+        """Write and compile the program of `network` into `folder`."""
+
+    @abstractmethod
+    def command(self, folder, network, n_phases):
+        """Return the arguments and the environment that start the program in `folder`.
+
+        `n_phases` counts stretches of `n_steps` steps.
+        """
+
+    @abstractmethod
+    def setting(self, network):
+        """Return what the code depends on beyond the network: a list that JSON can hold."""
+
+    def check(self, network, training=None, inputs=None):
+        for kind, part in (("activation", network.activation), ("objective", network.objective)):
+            if not part.cpp:
+                raise ValueError(
+                    f"{kind} {part.name!r} has no C++ form ({kind.title()}.cpp), so device must be "
+                    "'runtime'"
+                )
 
     def train(self, network, parameters, inputs, labels, training, progress):
-        """See `glmbrian.devices`."""
+        self.check(network, training, inputs)
         network = network.without_silent_lags()
         shares = network.shares()
         part = replace(network, n_replicas=shares[0].stop)
@@ -70,7 +82,7 @@ class Program:
         history = np.empty((training.n_epochs, network.n_replicas))
         n_phases = 2 * training.n_epochs * len(inputs)
         writers = [job_writer(share) for share in shares]
-        with self._finished_runs(part, writers, n_phases, progress) as (jobs, timing):
+        with self.finished_runs(part, writers, n_phases, progress) as (jobs, timing):
             for job, share in zip(jobs, shares):
                 read, own = read_parameters(job, part), learned.of(share, network)
                 own.weights[:], own.feedback[:], own.bias[:] = read.weights, read.feedback, read.bias
@@ -78,18 +90,21 @@ class Program:
         return learned, history, timing
 
     def test(self, network, parameters, inputs, testing, progress):
-        """See `glmbrian.devices`."""
+        self.check(network, inputs=inputs)
         network = network.without_silent_lags()
 
         def write_job(job):
             write_testing(job, network, parameters, inputs, testing)
 
-        with self._finished_runs(network, [write_job], len(inputs), progress) as ([job], timing):
+        with self.finished_runs(network, [write_job], len(inputs), progress) as ([job], timing):
             rows = np.fromfile(job / "outcome.bin")
             return Outcome.from_rows(rows, network.n_classes), timing
 
+    def read_exported(self, network, folder, has_checksums):
+        return read_exported(network, folder, has_checksums)
+
     @contextmanager
-    def _finished_runs(self, network, job_writers, n_phases, progress):
+    def finished_runs(self, network, job_writers, n_phases, progress):
         """Build a program and run it once a job, all at once.
 
         Yields the job folders and the `Timing`.
@@ -101,7 +116,7 @@ class Program:
 
         started = time.perf_counter()
         with contextlib.ExitStack() as stack:
-            program = stack.enter_context(find_or_build(self._key(network), build))
+            program = stack.enter_context(find_or_build(self.key(network), build))
             built = time.perf_counter()
             progress(0)
             with _room_for_temporary_files():
@@ -125,7 +140,7 @@ class Program:
                 peak_memory=sum(int(run["peak_memory"]) for run in runs),
             )
 
-    def _key(self, network):
+    def key(self, network):
         """Everything that the program's code depends on."""
         activation = network.activation
         return content_key(
@@ -133,6 +148,7 @@ class Program:
                 "network": constants(network),
                 "activation": [activation.expression, activation.cpp],
                 "namespace": {name: _code_of(used) for name, used in activation.namespace.items()},
+                "objective": [network.objective.name, network.objective.cpp],
                 "source": _sources(),
                 "brian2": brian2.__version__,
                 "preferences": {name: repr(value) for name, value in cpp_preferences().items()},
@@ -154,9 +170,9 @@ def _sources():
     """Return the package's files that may determine the generated code."""
     package = resources.files("glmbrian")
     return {
-        f"{folder.name}/{file.name}": file.read_text()
-        for folder in (package, package / "devices", package / "native")
-        for file in folder.iterdir()
+        f"{folder}/{file.name}": file.read_text()
+        for folder in ("brian", "core", "devices", "native", "support", "training")
+        for file in (package / folder).iterdir()
         if file.name.endswith((".py", ".hpp"))
     }
 
@@ -215,6 +231,7 @@ def code_only(network):
         network,
         basis=plain(network.basis),
         feedback_basis=plain(network.feedback_basis),
+        objective=SimpleNamespace(name=network.objective.name, cpp=network.objective.cpp),
         activation=replace(
             activation,
             **dict.fromkeys(("probability", "log_spike", "log_silence")),
@@ -287,14 +304,14 @@ def write_training(job, network, parameters, inputs, labels, training):
         parameters,
         inputs,
         mode="train",
-        decoding=training.decoding,
+        decoding=network.objective.name,
         n_epochs=training.n_epochs,
         batch_size=min(training.batch_size, _MOST),
-        target_period=min(training.target_period, _MOST),
+        target_period=min(network.objective.period, _MOST),
         first_presentation=training.first_presentation,
         weighted=int(training.sample_weights is not None),
         input_key=training.input_key,
-        output_key=0,
+        output_key=training.output_key,
         order_key=training.order_key,
     )
     _write_array(job / "labels.bin", labels, np.int32)
@@ -310,7 +327,7 @@ def write_testing(job, network, parameters, inputs, testing):
         parameters,
         inputs,
         mode="test",
-        decoding=testing.decoding,
+        decoding=network.objective.name,
         n_epochs=1,
         batch_size=1,
         target_period=1,
@@ -364,14 +381,14 @@ def read_exported(network, folder, has_checksums):
 
     Parameters
     ----------
-    network : glmbrian.model.Network
+    network : glmbrian.devices.problem.Network
     folder : Path
     has_checksums : bool
         Whether the program writes them; those of version 0.1 do not.
 
     Returns
     -------
-    parameters : glmbrian.model.Parameters
+    parameters : glmbrian.devices.problem.Parameters
     history : ndarray, shape (n_epochs, 1)
     run : dict of str
         The settings that the program used; empty without checksums.
@@ -436,13 +453,8 @@ def write_headers(network, folder, own_headers, lines):
     The latter holds the `constants`, the activation and the `lines`, which tell
     where Brian keeps its variables (see `pointer` and `pointers`).
     """
-    if not network.activation.cpp:
-        raise ValueError(
-            f"activation {network.activation.name!r} has no C++ form (Activation.cpp), "
-            "so device must be 'runtime'"
-        )
     text = ["// Written by glmbrian.", "#pragma once", "#include <algorithm>", "#include <cmath>"]
-    text += ["#include <cstdint>", '#include "objects.h"', "", "namespace glmbrian_model {", ""]
+    text += ["#include <cstdint>", '#include "objects.h"', '#include "gradients.hpp"', "", "namespace glmbrian_model {", ""]
     for name, value in constants(network).items():
         if isinstance(value, int):
             text.append(f"constexpr int {name} = {value};")
@@ -450,6 +462,8 @@ def write_headers(network, folder, own_headers, lines):
             rows = ",\n".join("    {" + ", ".join(map(repr, row)) + "}" for row in value)
             text.append(f"constexpr double {name}[{len(value)}][{len(value[0])}] = {{\n{rows}\n}};")
     text.append(f"struct Activation {{{network.activation.cpp}}};")
+    text.append(f"struct Objective {{{network.objective.cpp}}};")
+    text.append(f'constexpr const char* OBJECTIVE = "{network.objective.name}";')
     text += [*lines, "", "}  // namespace glmbrian_model", ""]
     (folder / "glmbrian_model.hpp").write_text("\n".join(text))
     for header in (*own_headers, *HEADERS):

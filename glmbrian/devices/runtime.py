@@ -12,44 +12,41 @@ from brian2 import Clock, ms
 from brian2 import Network as BrianNetwork
 from brian2 import NetworkOperation, NumpyCodeObject, prefs
 
-from ..brian_internals import SCHEDULE, runtime_device, use_numpy
-from ..encoding import RateEncoder
-from ..learning import (
-    feedback_gradient,
-    first_to_spike_gradient,
-    rate_gradient,
-    weight_gradient,
-)
-from ..model import Outcome, Timing, Trace
-from ..neurons import GLMNeurons
-from ..progress import Silent
-from ..randomness import DRAW_LEVELS, shuffled, split_key
-from ..synapses import GLMSynapses
+from ..brian.internals import SCHEDULE, runtime_device, use_numpy
+from ..brian.encoder import RateEncoder
+from ..core.likelihoods import feedback_gradient, weight_gradient
+from .base import Device
+from .problem import Outcome, Parameters, Timing, Trace
+from ..brian.neurons import GLMNeurons
+from ..support.progress import Silent
+from ..core.randomness import DRAW_LEVELS, shuffled, split_key
+from ..brian.synapses import GLMSynapses
 
 #: Brian's Cython target first compiles, for about as many seconds.  A step then takes less
 #: time than in NumPy: by so many seconds, and so many for each pair of input and output.
 _COMPILING, _SAVED_A_STEP, _SAVED_A_PAIR = 30.0, 2e-4, 3e-8
 
 
-def train(network, parameters, inputs, labels, training, progress):
-    """See `glmbrian.devices`."""
-    simulation = _Training(network, parameters, inputs, labels, training, progress)
-    timing = simulation.run(training.n_epochs * len(inputs))
-    return simulation.parameters, np.array(simulation.history), timing
+class Runtime(Device):
+    """Simulates with Brian in this process, step by step."""
 
+    name = "runtime"
 
-def test(network, parameters, inputs, testing, progress):
-    """See `glmbrian.devices`."""
-    simulation = _Testing(network, parameters, inputs, testing, progress)
-    timing = simulation.run(len(inputs))
-    return Outcome.from_rows(simulation.rows, network.n_outputs), timing
+    def train(self, network, parameters, inputs, labels, training, progress):
+        simulation = _Training(network, parameters, inputs, labels, training, progress)
+        timing = simulation.run(training.n_epochs * len(inputs))
+        return simulation.parameters, np.array(simulation.history), timing
 
+    def test(self, network, parameters, inputs, testing, progress):
+        simulation = _Testing(network, parameters, inputs, testing, progress)
+        timing = simulation.run(len(inputs))
+        return Outcome.from_rows(simulation.rows, network.n_outputs), timing
 
-def record(network, parameters, inputs, testing):
-    """Test as `test` does, and return a `glmbrian.model.Trace` a presentation."""
-    simulation = _Recording(network, parameters, inputs, testing, Silent())
-    simulation.run(len(inputs))
-    return simulation.traces
+    def record(self, network, parameters, inputs, testing):
+        """Test as `test` does, and return a `glmbrian.devices.problem.Trace` a presentation."""
+        simulation = _Recording(network, parameters, inputs, testing, Silent())
+        simulation.run(len(inputs))
+        return simulation.traces
 
 
 def numpy_is_faster(network, n_presentations):
@@ -61,11 +58,11 @@ def numpy_is_faster(network, n_presentations):
 class _Simulation:
     """A network, and what happens between its time steps."""
 
-    def __init__(self, network, parameters, inputs, input_key, progress):
+    def __init__(self, network, parameters, inputs, settings, progress):
         self.network = network
         self.parameters = parameters.copy()
         self.inputs = inputs
-        self.input_key = input_key
+        self.settings = settings  # its keys
         self.progress = progress
         self.step = 0
         self.n_done = 0
@@ -99,7 +96,7 @@ class _Simulation:
             clock=self.clock,
             name="glm_inputs",
         )
-        self.encoder.key_low, self.encoder.key_high = split_key(self.input_key)
+        self.encoder.key_low, self.encoder.key_high = split_key(self.settings.input_key)
         self.neurons = GLMNeurons(
             network.n_outputs,
             network.basis,
@@ -109,6 +106,7 @@ class _Simulation:
             clock=self.clock,
             name="glm_outputs",
         )
+        self.neurons.key_low, self.neurons.key_high = split_key(self.settings.output_key)
         target = None
         if numpy_is_faster(network, self.n_presentations):
             target = NumpyCodeObject
@@ -176,14 +174,18 @@ class _Simulation:
 
 class _Training(_Simulation):
     def __init__(self, network, parameters, inputs, labels, training, progress):
-        super().__init__(network, parameters, inputs, training.input_key, progress)
+        super().__init__(network, parameters, inputs, training, progress)
         self.labels = labels
         self.training = training
         self._firsts = range(0, network.n_outputs, network.n_classes)
-        self.desired = training.desired(network.n_steps)
         self.history = []
         self.log_likelihood, self.total_weight = 0.0, 0.0
-        self.batch, self.learned_from = [], np.zeros(network.n_replicas, dtype=int)
+        self._begin_batch()
+
+    def _begin_batch(self):
+        parameters = self.parameters
+        self.gradient = Parameters(*map(np.zeros_like, vars(parameters).values()))
+        self.in_batch, self.learned_from = 0, np.zeros(self.network.n_replicas, dtype=int)
 
     def next_item(self):
         presentation = self.training.first_presentation + self.n_done
@@ -194,14 +196,16 @@ class _Training(_Simulation):
 
     def begin_step(self):
         super().begin_step()
-        self.neurons.clamp = np.where(self.targets[self.step], 1, -1)
+        if self.network.objective.clamps_outputs:
+            self.neurons.clamp = np.where(self.desired[self.step], 1, -1)
 
     def begin_presentation(self):
         super().begin_presentation()
-        self.targets = np.zeros(self.potentials.shape, dtype=np.uint8)
-        if self.training.decoding == "rate":
-            right = np.arange(self.network.n_replicas) * self.network.n_classes
-            self.targets[:, right + self.labels[self.item]] = self.desired[:, np.newaxis]
+        network = self.network
+        desired = network.objective.desired(
+            self.labels[self.item], network.n_steps, network.n_classes
+        )
+        self.desired = np.tile(desired, network.n_replicas)
 
     def end_presentation(self):
         """Add the gradients of this presentation to the batch; maybe apply it."""
@@ -212,18 +216,15 @@ class _Training(_Simulation):
             *(self._gradient(slice(first, first + self.network.n_classes)) for first in self._firsts)
         )
         grad_u = np.hstack(grads) * np.repeat(weights, self.network.n_classes)
-        self.batch.append(
-            (
-                weight_gradient(self.spikes, grad_u, self.network.basis.matrix),
-                self._feedback_gradient(grad_u),
-                grad_u.sum(axis=0),
-            )
-        )
+        self.gradient.weights += weight_gradient(self.spikes, grad_u, self.network.basis.matrix)
+        self.gradient.feedback += self._feedback_gradient(grad_u)
+        self.gradient.bias += grad_u.sum(axis=0)
+        self.in_batch += 1
         self.learned_from += weights != 0
         self.log_likelihood += weights * log_likelihoods
         self.total_weight += weights
         epoch_is_over = (self.n_done + 1) % len(self.inputs) == 0
-        if len(self.batch) == self.training.batch_size or epoch_is_over:
+        if self.in_batch == self.training.batch_size or epoch_is_over:
             self.apply()
         if epoch_is_over:
             self.history.append(self.log_likelihood / np.where(self.total_weight, self.total_weight, 1))
@@ -231,43 +232,40 @@ class _Training(_Simulation):
 
     def _gradient(self, outputs):
         """Return log-likelihood and gradient in the potentials of one replica."""
-        u, activation = self.potentials[:, outputs], self.network.activation
-        if self.training.decoding == "rate":
-            return rate_gradient(u, self.targets[:, outputs], activation)
-        return first_to_spike_gradient(u, self.labels[self.item], activation)
+        return self.network.objective.gradient(
+            self.potentials[:, outputs],
+            self.outputs[:, outputs],
+            self.labels[self.item],
+            self.network.activation,
+        )
 
     def _feedback_gradient(self, grad_u):
         if self.network.feedback_basis is None:
             return 0.0
-        return feedback_gradient(self.targets, grad_u, self.network.feedback_basis.matrix)
+        return feedback_gradient(self.outputs, grad_u, self.network.feedback_basis.matrix)
 
     def apply(self):
         """Go along the mean gradient of the batch."""
         rates = self.training.learning_rates / np.maximum(self.learned_from, 1)
         rates = np.repeat(rates, self.network.n_classes)
-        for weights, feedback, bias in self.batch:
-            self.parameters.weights += rates[:, np.newaxis] * weights
-            self.parameters.feedback += rates[:, np.newaxis] * feedback
-            self.parameters.bias += rates * bias
-        self.batch, self.learned_from = [], np.zeros(self.network.n_replicas, dtype=int)
+        self.parameters.weights += rates[:, np.newaxis] * self.gradient.weights
+        self.parameters.feedback += rates[:, np.newaxis] * self.gradient.feedback
+        self.parameters.bias += rates * self.gradient.bias
+        self._begin_batch()
         self.load_parameters()
 
 
 class _Testing(_Simulation):
     def __init__(self, network, parameters, inputs, testing, progress):
-        super().__init__(network, parameters, inputs, testing.input_key, progress)
+        super().__init__(network, parameters, inputs, testing, progress)
         self.testing = testing
         self.rows = []
-
-    def _create(self):
-        super()._create()
-        self.neurons.key_low, self.neurons.key_high = split_key(self.testing.output_key)
 
     def next_item(self):
         return self.n_done, self.testing.first_presentation + self.n_done
 
     def is_decided(self):
-        return self.testing.decoding == "first-to-spike" and self.outputs.any()
+        return self.network.objective.stops_at_first_spike and self.outputs.any()
 
     def end_presentation(self):
         self.rows.append(self.trace().row())

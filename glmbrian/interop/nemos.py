@@ -24,10 +24,10 @@ Poisson      softplus             "sigmoid"
 
 import numpy as np
 
-from ..activations import BUILT_IN_ACTIVATIONS, get_activation
-from ..bases import CustomBasis
-from ..population import GLMPopulation
-from ..validation import choice
+from ..core.activations import BUILT_IN_ACTIVATIONS, get_activation
+from ..core.bases import CustomBasis
+from ..population.population import GLMPopulation
+from ..support.validation import choice
 
 #: Potentials at which an inverse link is compared with what it should be.
 _PROBES = np.linspace(-5.0, 4.0, 19)

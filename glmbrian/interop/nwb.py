@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..validation import plain_array
+from ..support.validation import plain_array
 from .recording import check_recording, observed_part
 
 #: The column that `to_nwb` writes names to; sorting programs use it as well.

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 import numpy as np
 from brian2 import SpikeGeneratorGroup, SpikeMonitor, defaultclock, second
 
-from ..time_steps import in_steps, time_step
-from ..validation import binary_array, choice, seconds
+from ..brian.time_steps import in_steps, time_step
+from ..support.validation import binary_array, choice
+from ..brian.arguments import seconds
 
 #: A spike so little before the end of its step, in steps, belongs to the next one:
 #: it was meant to be a multiple of the step.  The rule of Brian's SpikeGeneratorGroup.

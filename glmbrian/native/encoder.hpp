@@ -1,4 +1,4 @@
-// Rate encoding in compiled programs: glmbrian/encoding.py.
+// Rate encoding in compiled programs: glmbrian/core/rate_code.py.
 #pragma once
 
 #include "job.hpp"

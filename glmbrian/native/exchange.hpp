@@ -53,8 +53,8 @@ public:
     int clamp(int i) const
     {
         if (!schedule_.job.train) return 0;
-        const bool is_right = i % N_CLASSES == schedule_.label();
-        return phase_ == respond && schedule_.job.rate && is_right ? 1 : -1;
+        // In the kernels, neurons that are clamped to 1 spike every `period` steps.
+        return phase_ == respond && schedule_.desired(period() - 1, i % N_CLASSES) ? 1 : -1;
     }
     int period() const { return (int)std::min(schedule_.job.target_period, (int64_t)INT32_MAX); }
     int64_t presentation() const { return schedule_.presentation(); }
@@ -94,9 +94,10 @@ private:
             for (int i = 0; i < N_OUTPUTS; i++)
                 u_[i / N_CLASSES][t][i % N_CLASSES] = recorded(t)[i];
         if (!schedule_.job.train) { report(); return; }
+        const auto outputs = [this](int t, int i) -> bool { return schedule_.desired(t, i); };
         for (int r = 0; r < N_REPLICAS; r++) {
-            schedule_.learn(r, u_[r], grad_[r]);
-            own_.add_gradient(schedule_, r, grad_[r]);
+            schedule_.learn(r, u_[r], outputs, grad_[r]);
+            own_.add_gradient(schedule_, r, outputs, grad_[r]);
             own_.apply(r, schedule_.learning_rate(r));
         }
         own_.clear();

@@ -1,5 +1,5 @@
 // Gradients of one presentation of some steps in the potentials of some neurons:
-// glmbrian/learning.py.  `Activation` is that of glmbrian.Activation.cpp.
+// glmbrian/core/likelihoods.py.  `Activation` is that of glmbrian.Activation.cpp.
 // The names of template parameters are long, since the C code that Brian2GeNN includes has
 // macros of single letters.
 #pragma once
@@ -22,7 +22,7 @@ inline double log_mixture(double log_g, double log_rest, double log_w, double lo
 }
 
 // Eqs. first_spk_method_2 to first_spk_method_q; returns the log-likelihood.  Goes
-// backwards over the steps, so that nothing cancels: see glmbrian/learning.py.
+// backwards over the steps, so that nothing cancels: see glmbrian/core/likelihoods.py.
 template <class Activation, int STEPS, int NEURONS>
 double first_to_spike_gradient(const double (&u)[STEPS][NEURONS], int label, double (&grad)[STEPS][NEURONS])
 {

@@ -38,7 +38,7 @@ constexpr int N_OUTPUTS = N_REPLICAS * N_CLASSES;
 constexpr int ROW = N_OUTPUTS * N_BASIS;  // weights of one input
 
 // ---------------------------------------------------------------- random numbers
-// The hash of glmbrian/randomness.py.
+// The hash of glmbrian/core/randomness.py.
 
 inline uint64_t mix64(uint64_t z)
 {
@@ -220,6 +220,8 @@ public:
         return value;
     }
 
+    std::string text(const std::string& name) { return take(name); }
+
     // Decimal digits only: "1e3" is not a thousand.
     uint64_t integer(const std::string& name, uint64_t least, uint64_t most)
     {
@@ -265,7 +267,7 @@ enum class Data { bytes, levels, trains };
 // What to do with the model, read when the program starts, so that one compiled
 // program serves any data, seed, learning rate and number of epochs.
 struct Job {
-    bool train, rate, early_stop, weighted;
+    bool train, early_stop, weighted;
     Data data;
     int64_t n_items, n_epochs, batch_size, target_period, first_presentation;
     uint64_t input_key, output_key, order_key;
@@ -275,11 +277,11 @@ struct Job {
     {
         Settings given(path);
         train = given.choice("mode", {"train", "test"}) == "train";
-        rate = given.choice("decoding", {"first-to-spike", "rate"}) == "rate";
-        if (rate != (N_FEEDBACK > 0))
-            fail(path + ": decoding must be " + (rate ? "first-to-spike" : "rate")
-                 + ", which the program was exported for; to change it, export again");
-        early_stop = !train && !rate;
+        const std::string objective = given.text("decoding");
+        if (objective != OBJECTIVE)
+            fail(path + ": decoding must be " + OBJECTIVE + ", which the program was exported for, got '"
+                 + objective + "'; to change it, export again");
+        early_stop = !train && Objective::stops_at_first_spike;
         weighted = given.choice("weighted", {"0", "1"}) == "1";
         const std::string kind = given.choice("data", {"bytes", "levels", "trains"});
         data = kind == "bytes" ? Data::bytes : kind == "levels" ? Data::levels : Data::trains;

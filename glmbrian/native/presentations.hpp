@@ -43,10 +43,11 @@ public:
     {
         if (step_ == 0) begin_presentation();
         if (step_ == drawn_to_) draw();
-        if (!schedule_.job.train) return false;
-        std::fill_n(clamp(), N_OUTPUTS, -1);
-        if (schedule_.job.rate && schedule_.desired(step_))
-            for (int r = 0; r < N_REPLICAS; r++) clamp()[r * N_CLASSES + schedule_.label()] = 1;
+        if (!schedule_.job.train || !Objective::clamps_outputs) return false;
+        for (int i = 0; i < N_CLASSES; i++) {
+            const int32_t wanted = schedule_.desired(step_, i) ? 1 : -1;
+            for (int r = 0; r < N_REPLICAS; r++) clamp()[r * N_CLASSES + i] = wanted;
+        }
         return false;
     }
 
@@ -67,6 +68,10 @@ public:
         const int32_t* spikes = output_spikes();
         const int count = spikes[N_OUTPUTS];
         for (int s = 0; s < count; s++) spike_count_[spikes[s]] += 1;
+        if (schedule_.job.train && !Objective::clamps_outputs) {
+            std::fill_n(emitted_[step_], N_OUTPUTS, false);
+            for (int s = 0; s < count; s++) emitted_[step_][spikes[s]] = true;
+        }
         step_++;
         n_steps_run_++;
         if (step_ < N_STEPS && !(schedule_.job.early_stop && count > 0)) return false;
@@ -88,6 +93,7 @@ private:
     Rows arrived_, change_;    // of each step drawn
     Trace u_[N_REPLICAS], grad_[N_REPLICAS];
     int32_t spike_count_[N_OUTPUTS], input_spike_count_[N_STEPS];
+    bool emitted_[N_STEPS][N_OUTPUTS];  // output spikes, if they are free in training
     int step_ = 0, drawn_from_ = 0, drawn_to_ = 0;
     int in_batch_ = 0, learned_from_[N_REPLICAS] = {0};
     int64_t n_steps_run_ = 0;
@@ -122,10 +128,16 @@ private:
     {
         // A single presentation changes the weights at once; others are summed first.
         const bool at_once = schedule_.job.batch_size == 1;
+        const int label = schedule_.label();
+        const int64_t period = schedule_.job.target_period;
         double scale[N_REPLICAS];
         for (int r = 0; r < N_REPLICAS; r++) {
-            schedule_.learn(r, u_[r], grad_[r]);
-            own_.add_gradient(schedule_, r, grad_[r]);
+            const auto outputs = [this, r, label, period](int t, int i) -> bool {
+                return Objective::clamps_outputs ? Objective::desired(t, i, label, period)
+                                                 : emitted_[t][r * N_CLASSES + i];
+            };
+            schedule_.learn(r, u_[r], outputs, grad_[r]);
+            own_.add_gradient(schedule_, r, outputs, grad_[r]);
             scale[r] = schedule_.sample_weight(r) * (at_once ? schedule_.learning_rate(r) : 1.0);
             learned_from_[r] += scale[r] != 0.0;
         }

@@ -45,7 +45,10 @@ public:
     }
     int label() const { return labels_[item()]; }
     bool is_last_of_epoch() const { return position_ + 1 == job.n_items; }
-    bool desired(int t) const { return (t + 1) % job.target_period == 0; }
+    bool desired(int step, int neuron) const
+    {
+        return Objective::desired(step, neuron, label(), job.target_period);
+    }
     bool is_over() const { return epoch_ == job.n_epochs && position_ == 0; }
     double learning_rate(int replica) const { return learning_rates_[replica]; }
     double sample_weight(int replica) const
@@ -53,18 +56,17 @@ public:
         return sample_weights_.empty() ? 1.0 : sample_weights_[replica * job.n_items + item()];
     }
 
-    // Returns the gradient of this presentation in the potentials `u` of a replica.
-    void learn(int replica, const Trace& u, Trace& grad)
+    // Returns the gradient of this presentation in the potentials `u` of a replica, whose
+    // output spikes are `outputs(t, i)`.
+    template <class Outputs>
+    void learn(int replica, const Trace& u, Outputs outputs, Trace& grad)
     {
-        const int right = label();
-        const double log_likelihood = job.rate
-            ? rate_gradient<Activation>(u, [&](int t, int i) { return i == right && desired(t); }, grad)
-            : first_to_spike_gradient<Activation>(u, right, grad);
+        const double log_likelihood = Objective::template gradient<Activation>(u, outputs, label(), grad);
         log_likelihood_[replica] += log_likelihood * sample_weight(replica);
         total_weight_[replica] += sample_weight(replica);
     }
 
-    // Keeps one row of doubles a test presentation: see glmbrian.model.Outcome.
+    // Keeps one row of doubles a test presentation: see glmbrian.devices.problem.Outcome.
     void report(int n_steps, const int32_t* input_counts, const int32_t* counts, const Trace& u)
     {
         std::vector<double> row(2 + 3 * N_CLASSES);
@@ -136,7 +138,7 @@ private:
             std::iota(order_.begin(), order_.end(), 0);
             return;
         }
-        // The order is that of one hash an item; see glmbrian.randomness.shuffled.
+        // The order is that of one hash an item; see glmbrian.core.randomness.shuffled.
         const int64_t epochs_before = job.first_presentation / job.n_items;
         const uint64_t base = hash(job.order_key, (uint64_t)(epochs_before + epoch_));
         std::vector<std::pair<uint64_t, int64_t>> ranked(job.n_items);
@@ -161,7 +163,7 @@ class OwnParameters {
 public:
     double bias[N_OUTPUTS], feedback[N_OUTPUTS * N_FEEDBACK + 1];  // a C++ array is never empty
 
-    // `values` holds the feedback weights and the biases, as glmbrian.model.Parameters.
+    // `values` holds the feedback weights and the biases, as glmbrian.devices.problem.Parameters.
     void load(const double* values)
     {
         std::copy_n(values, N_OUTPUTS * N_FEEDBACK, feedback);
@@ -175,21 +177,24 @@ public:
         file.write(bias, N_OUTPUTS);
     }
 
-    void add_gradient(const Schedule& schedule, int replica, const Trace& grad)
+    template <class Outputs>
+    void add_gradient(const Schedule& schedule, int replica, Outputs outputs, const Trace& grad)
     {
         const double weight = schedule.sample_weight(replica);
         const int first = replica * N_CLASSES;
         for (int t = 0; t < N_STEPS; t++)
             for (int i = 0; i < N_CLASSES; i++) bias_gradient_[first + i] += weight * grad[t][i];
-        // Only the right neuron has spikes to feed back, and only in rate training.
-        if (N_FEEDBACK == 0 || !schedule.job.rate) return;
+        if (N_FEEDBACK == 0) return;
         std::vector<double> row(N_CLASSES * N_FEEDBACK);
         for (int t = 0; t < N_STEPS - 1; t++) {
-            if (!schedule.desired(t)) continue;
-            correlate(grad, FEEDBACK_BASIS, t, weight, row.data());
-            const int own = schedule.label() * N_FEEDBACK;
-            for (int k = 0; k < N_FEEDBACK; k++)
-                feedback_gradient_[first * N_FEEDBACK + own + k] += row[own + k];
+            bool is_filtered = false;
+            for (int i = 0; i < N_CLASSES; i++) {
+                if (!outputs(t, i)) continue;
+                if (!is_filtered) correlate(grad, FEEDBACK_BASIS, t, weight, row.data());
+                is_filtered = true;
+                for (int k = i * N_FEEDBACK; k < (i + 1) * N_FEEDBACK; k++)
+                    feedback_gradient_[first * N_FEEDBACK + k] += row[k];
+            }
         }
     }
 

@@ -1,8 +1,8 @@
 // What happens between the time steps of a user's network in which a glm.Trainer
 // learns, in generated C++ code.
 //
-// glmbrian/training.py is the plain twin of this file: it does the same with NumPy, and
-// the tests hold the two to each other.  glmbrian/training_cpp.py writes what calls it.
+// glmbrian/training/trainer.py is the plain twin of this file: it does the same with NumPy, and
+// the tests hold the two to each other.  glmbrian/training/trainer_cpp.py writes what calls it.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,7 @@ template <int STEPS, int NEURONS>
 class Trainer {
 public:
     double u[STEPS][NEURONS], grad[STEPS][NEURONS];  // potentials of this presentation, and their errors
+    bool emitted[STEPS][NEURONS];  // spikes of this presentation, if the neurons are free
     int64_t presentation = 0;
     int step = -1;  // of the presentation; below 0 between presentations and after the last
 

@@ -5,8 +5,8 @@ from typing import Optional
 
 import numpy as np
 
-from ..estimator import GLMClassifier
-from ..validation import integer
+from ..classifier.classifier import GLMClassifier
+from ..support.validation import integer
 from .style import axes, grey, integer_ticks, marker
 
 _CURVE = "glmbrian accuracy by deadline"

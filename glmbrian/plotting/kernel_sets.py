@@ -7,10 +7,10 @@ from typing import Optional
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..bases import Basis
-from ..estimator import GLMClassifier
-from ..population import GLMPopulation
-from ..validation import choice, finite_array, integer
+from ..core.bases import Basis
+from ..classifier.classifier import GLMClassifier
+from ..population.population import GLMPopulation
+from ..support.validation import choice, finite_array, integer
 from .style import milliseconds
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..bases import as_basis
+from ..core.bases import as_basis
 from .kernel_sets import feedback_kernels, kernel_set
 from .style import MOST_NAMES, axes, lines_against_lag, milliseconds
 from .weights import plot_weight_map

@@ -3,8 +3,8 @@
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..estimator import GLMClassifier
-from ..validation import finite_array
+from ..classifier.classifier import GLMClassifier
+from ..support.validation import finite_array
 from .style import STYLES, axes, grey, integer_ticks, marker
 
 _CURVE = "glmbrian learning curve"

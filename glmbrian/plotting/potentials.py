@@ -3,10 +3,10 @@
 import numpy as np
 from brian2 import StateMonitor, ms
 
-from ..activations import get_activation
-from ..model import Trace
-from ..neurons import GLMNeurons
-from ..validation import integer
+from ..core.activations import get_activation
+from ..devices.problem import Trace
+from ..brian.neurons import GLMNeurons
+from ..support.validation import integer
 from .monitors import place, recorded_spikes
 from .style import axes, integer_ticks, legend_above, marker
 
@@ -22,7 +22,7 @@ def plot_membrane_potential(recording, spike_monitor=None, neuron=0, ax=None, *,
 
     Parameters
     ----------
-    recording : StateMonitor or glmbrian.model.Trace
+    recording : StateMonitor or glmbrian.devices.problem.Trace
         A monitor that recorded ``u`` of `GLMNeurons`, or of a subgroup of them; or
         one of the traces that `GLMClassifier.record` returns.
     spike_monitor : SpikeMonitor, optional

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from brian2 import SpikeMonitor, ms
 
-from ..model import Trace
-from ..validation import integer
+from ..devices.problem import Trace
+from ..support.validation import integer
 from .monitors import recorded_spikes
 from .style import axes, index_ticks, integer_ticks, legend_above, some
 
@@ -31,7 +31,7 @@ def plot_raster(spikes, classes=None, label=None, ax=None, *, n_steps=None):
 
     Parameters
     ----------
-    spikes : glmbrian.model.Trace, list of Trace, or SpikeMonitor
+    spikes : glmbrian.devices.problem.Trace, list of Trace, or SpikeMonitor
         One presentation, or several, as `GLMClassifier.record` returns: input spikes
         of shape (steps, n_inputs) and output spikes of shape (steps, n_outputs), and
         the class decided.  Or the spikes of output neurons as Brian has recorded

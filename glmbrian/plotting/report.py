@@ -7,9 +7,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from sklearn.utils.validation import check_is_fitted
 
-from ..estimator import GLMClassifier
-from ..storage import replacing
-from ..validation import plain_array
+from ..classifier.classifier import GLMClassifier
+from ..support.storage import replacing
+from ..support.validation import plain_array
 from .kernel_sets import kernel_set
 from .kernels import plot_kernels
 from .learning import plot_learning_curve

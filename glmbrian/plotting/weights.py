@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..validation import real
+from ..support.validation import real
 from .kernel_sets import kernel_set
 from .style import DIVERGING, axes, index_ticks, some
 

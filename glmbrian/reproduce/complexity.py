@@ -26,12 +26,12 @@ def operations(network, outcome):
       probability, in each step; each output spike adds its feedback weights.
 
     The paper's own measure, t (N_X s_x + s_y) per output, is the part of the
-    synapses for K = 1, and the output spikes (see `glmbrian.decoding.measures`).
+    synapses for K = 1, and the output spikes (see `glmbrian.core.decisions.measures`).
 
     Parameters
     ----------
-    network : glmbrian.model.Network
-    outcome : glmbrian.model.Outcome
+    network : glmbrian.devices.problem.Network
+    outcome : glmbrian.devices.problem.Outcome
 
     Returns
     -------

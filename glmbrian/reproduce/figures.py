@@ -11,9 +11,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from ..bases import RaisedCosineBasis
-from ..estimator import DECODINGS
-from ..storage import replacing
+from ..core.bases import RaisedCosineBasis
+from ..core.objectives import OBJECTIVES
+from ..support.storage import replacing
 from .claims import TARGET
 from .tables import grouped, interval
 
@@ -184,7 +184,7 @@ def operations(rows):
     layers = ("encoding", "synapses", "filters", "outputs")
     with _axes(1, len(settings), PAGE, 2.6, sharey=True, sharex=True) as (figure, axes):
         for ax, name in zip(axes[0], settings):
-            bars = [(decoder, n_steps) for n_steps in shown for decoder in DECODINGS]
+            bars = [(decoder, n_steps) for n_steps in shown for decoder in OBJECTIVES]
             names = [f"{decoder}, $T={n_steps}$" for decoder, n_steps in bars] + ["ANN"]
             left = np.zeros(len(names))
             for layer, grey, hatch in zip(layers, _GREYS, _HATCHES):

@@ -14,8 +14,8 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.multiclass import OneVsRestClassifier
 
 from ..datasets import load_mnist
-from ..decoding import decide, measures
-from ..estimator import GLMClassifier
+from ..core.decisions import decide, measures
+from ..classifier.classifier import GLMClassifier
 from .complexity import ann_operations, operations
 from .protocol import SETTINGS, Design
 from .recording import redraw
@@ -158,16 +158,16 @@ def _digits(classes, n_train, n_test):
 
 def _details(classifier, X, y):
     """Return what the spikes of the test tell beyond `GLMClassifier.evaluate`."""
-    recording, decoding = redraw(classifier, X), classifier.decoding
-    whole = recording.outcome(decoding)
+    recording, objective = redraw(classifier, X), classifier.objective
+    whole = recording.outcome(objective)
     n_steps = classifier.n_steps
     spiked = whole.steps[whole.counts.any(axis=1)]
 
     def accuracy(outcome, rule):
-        decided = decide(outcome, decoding, rule, rule, classifier._keys[5])
+        decided = decide(outcome, objective, rule, rule, classifier._keys[5])
         return float((classifier.classes_[decided] == y).mean())
 
-    outcomes = [recording.outcome(decoding, deadline) for deadline in range(1, n_steps + 1)]
+    outcomes = [recording.outcome(objective, deadline) for deadline in range(1, n_steps + 1)]
     network, _ = classifier._checked_test(X[:1])
     return {
         "recounted_operations_per_class": measures(whole)["operations_per_class"],

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-from ..estimator import DECODINGS, PAPER_SETTINGS, GLMClassifier
+from ..classifier.classifier import PAPER_SETTINGS, GLMClassifier
+from ..core.objectives import OBJECTIVES
 
 #: The paper's figures, by the names of their commands.
 TARGETS = ("basis", "accuracy-vs-k", "accuracy-vs-complexity")
@@ -80,7 +81,7 @@ class Protocol:
             sizes = [(self.class_sets[0], n_steps, n_steps) for n_steps in self.t_grid]
         else:
             sizes = []
-        return [Design(decoding, *size) for size in sizes for decoding in DECODINGS]
+        return [Design(decoding, *size) for size in sizes for decoding in OBJECTIVES]
 
 
 #: Cross-validation takes 40 epochs in place of 200.  That does not favour the larger

@@ -1,6 +1,6 @@
 """The spikes of a test run, had again without recording them.
 
-Every random number is a hash of what it is for (see `glmbrian.randomness`).  So the
+Every random number is a hash of what it is for (see `glmbrian.core.randomness`).  So the
 spikes that a compiled program has drawn can be drawn once more in NumPy, to count
 them, and to see what would have been decided at an earlier deadline.
 """
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..encoding import rate_encode
-from ..model import Outcome
-from ..randomness import uniforms
+from ..core.rate_code import rate_encode
+from ..devices.problem import Outcome
+from ..core.randomness import uniforms
 
 #: Input spikes, of 8 bytes, that are held at a time.
 _MOST_HELD = 4_000_000
@@ -31,14 +31,14 @@ class Recording:
     outputs: np.ndarray
     potentials: np.ndarray
 
-    def outcome(self, decoding, deadline=None):
-        """Return the `Outcome` of decisions that are made by step `deadline`.
+    def outcome(self, objective, deadline=None):
+        """Return the `Outcome` of decisions by an `Objective` that are made by step `deadline`.
 
         By default that is the last step, and the outcome that of the test itself.
         """
         n, n_steps, _ = self.outputs.shape
         steps = np.full(n, n_steps if deadline is None else deadline)
-        if decoding == "first-to-spike":
+        if objective.stops_at_first_spike:
             spiking = self.outputs.any(axis=2)
             first = np.where(spiking.any(axis=1), spiking.argmax(axis=1) + 1, n_steps)
             steps = np.minimum(steps, first)

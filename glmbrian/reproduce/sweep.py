@@ -22,10 +22,10 @@ import joblib
 from joblib.externals.loky import ProcessPoolExecutor
 from tqdm import tqdm
 
-from ..cache import content_key
-from ..scratch import scratch_folder
-from ..storage import write_text
-from ..validation import integer
+from ..devices.cache import content_key
+from ..support.scratch import scratch_folder
+from ..support.storage import write_text
+from ..support.validation import integer
 
 #: Environment variables that set the number of threads of libraries for linear algebra.
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")

@@ -7,7 +7,7 @@ from collections import defaultdict
 import numpy as np
 from scipy.stats import t as student
 
-from ..storage import write_text
+from ..support.storage import write_text
 from .complexity import energy
 from .selection import selected
 

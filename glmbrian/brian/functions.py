@@ -1,0 +1,206 @@
+"""Functions that the package brings to Brian's equations, in each language.
+
+NumPy takes them from `glmbrian.core`; their C++ and Cython is here.
+"""
+
+import numpy as np
+from brian2 import Function, second
+from brian2.utils.stringtools import get_identifiers
+
+from ..core.activations import PROBIT
+from ..core.randomness import bernoulli, join_key, uniforms
+
+#: How C++ functions begin.  GeNN defines the macro for code that runs on a GPU.
+CPP_FUNCTION = """
+#ifndef SUPPORT_CODE_FUNC
+#define SUPPORT_CODE_FUNC static inline
+#endif
+"""
+
+#: The hash in C++; Cython's differs only in its function headers.
+CPP_HASH = """
+SUPPORT_CODE_FUNC uint64_t glm_mix64(uint64_t z)
+{
+    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return z ^ (z >> 31);
+}
+SUPPORT_CODE_FUNC uint64_t glm_hash(uint64_t key, uint64_t counter)
+{
+    return glm_mix64(key + UINT64_C(0x9E3779B97F4A7C15) * (counter + 1));
+}
+"""
+
+_CPP_ARGUMENTS = "int64_t key_low, int64_t key_high, int64_t presentation, int64_t step, int64_t index"
+
+_CPP_WORD = """
+SUPPORT_CODE_FUNC uint64_t glm_key(int64_t key_low, int64_t key_high)
+{
+    return (uint64_t)(uint32_t)key_low | ((uint64_t)(uint32_t)key_high << 32);
+}
+SUPPORT_CODE_FUNC uint64_t glm_word(uint64_t key, int64_t presentation, int64_t step, int64_t index)
+{
+    uint64_t base = glm_hash(key, (uint64_t)presentation);
+    if (step >> 32) base = glm_hash(base, (uint64_t)step >> 32);
+    return glm_hash(base, ((uint64_t)step << 32) | (uint64_t)index);
+}
+SUPPORT_CODE_FUNC double glm_unit(uint64_t word)
+{
+    return (double)(word >> 11) * (1.0 / 9007199254740992.0);
+}
+"""
+
+_CYTHON_WORD = """
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+cdef inline uint64_t glm_mix64(uint64_t z) noexcept nogil:
+    z = (z ^ (z >> 30)) * <uint64_t>0xBF58476D1CE4E5B9
+    z = (z ^ (z >> 27)) * <uint64_t>0x94D049BB133111EB
+    return z ^ (z >> 31)
+cdef inline uint64_t glm_hash(uint64_t key, uint64_t counter) noexcept nogil:
+    return glm_mix64(key + <uint64_t>0x9E3779B97F4A7C15 * (counter + 1))
+cdef inline uint64_t glm_key(int64_t key_low, int64_t key_high) noexcept nogil:
+    return <uint64_t><uint32_t>key_low | (<uint64_t><uint32_t>key_high << 32)
+cdef inline uint64_t glm_word(uint64_t key, int64_t presentation, int64_t step,
+                              int64_t index) noexcept nogil:
+    cdef uint64_t base = glm_hash(key, <uint64_t>presentation)
+    if step >> 32:
+        base = glm_hash(base, <uint64_t>step >> 32)
+    return glm_hash(base, (<uint64_t>step << 32) | <uint64_t>index)
+cdef inline double glm_unit(uint64_t word) noexcept nogil:
+    return <double>(word >> 11) * (1.0 / 9007199254740992.0)
+"""
+
+
+def _brian_function(name, in_numpy, cpp, cython, more_arguments=(), returns=("float", 1)):
+    """Make a Brian function of (key_low, key_high, presentation, step, index, ...).
+
+    `cpp` and `cython` are its code; in names that begin with ``glm_``, this prefix is replaced
+    by the function's name.
+    """
+    return_type, return_unit = returns
+    function = Function(
+        in_numpy,
+        arg_types=["integer"] * 5 + ["float"] * len(more_arguments),
+        return_type=return_type,
+        arg_units=[1] * (5 + len(more_arguments)),
+        return_unit=return_unit,
+        stateless=True,
+    )
+    # The implementation that Brian makes of `in_numpy` checks units, and for that formats
+    # the result as text, in every call.
+    function.implementations.add_implementation("numpy", in_numpy)
+    arguments = ", ".join([_CPP_ARGUMENTS, *(f"double {argument}" for argument in more_arguments)])
+
+    def own_names(code):
+        # Each function needs its own copy of the hash, under its own names, since the code
+        # of an object that uses two functions includes both.
+        return code.replace("glm_", f"{name}_").replace("THIS", f"{name}({arguments})")
+
+    for target in ("cpp", "genn"):
+        code = CPP_FUNCTION + own_names(CPP_HASH + _CPP_WORD + cpp)
+        function.implementations.add_implementation(target, code, name=name)
+    function.implementations.add_implementation("cython", own_names(_CYTHON_WORD + cython))
+    return function
+
+
+#: Brian function of (key_low, key_high, presentation, step, index): a uniform
+#: draw from [0, 1), see `uniforms`.
+glm_uniform = _brian_function(
+    "glm_uniform",
+    lambda low, high, *counters: uniforms(join_key(low, high), *counters),
+    """
+SUPPORT_CODE_FUNC double THIS
+{
+    return glm_unit(glm_word(glm_key(key_low, key_high), presentation, step, index));
+}
+""",
+    """
+cdef inline double THIS noexcept nogil:
+    return glm_unit(glm_word(glm_key(key_low, key_high), presentation, step, index))
+""",
+)
+
+#: Brian function of the same arguments and a level: whether an event of that probability
+#: happens, see `bernoulli`.
+glm_bernoulli = _brian_function(
+    "glm_bernoulli",
+    lambda low, high, *arguments: bernoulli(join_key(low, high), *arguments),
+    """
+SUPPORT_CODE_FUNC int THIS
+{
+    const uint64_t key = glm_key(key_low, key_high);
+    const uint64_t word = glm_word(key, presentation, step >> 2, index);
+    const int draw = (int)(word >> (16 * (step & 3)) & 0xFFFF);
+    if (draw + 1 <= level) return 1;
+    if (draw >= level) return 0;
+    return glm_unit(glm_word(glm_mix64(key + 1), presentation, step, index)) < level - draw;
+}
+""",
+    """
+cdef inline bint THIS noexcept nogil:
+    cdef uint64_t key = glm_key(key_low, key_high)
+    cdef uint64_t word = glm_word(key, presentation, step >> 2, index)
+    cdef int draw = <int>((word >> (16 * (step & 3))) & 0xFFFF)
+    if draw + 1 <= level:
+        return True
+    if draw >= level:
+        return False
+    return glm_unit(glm_word(glm_mix64(key + 1), presentation, step, index)) < level - draw
+""",
+    more_arguments=["level"],
+    returns=("boolean", bool),
+)
+
+
+def _step_function():
+    """Return the Brian function of (t, dt) that gives the number of the time step.
+
+    For GeNN, whose code knows only the time, and which takes ``int`` of a number for
+    its truth value.
+    """
+    function = Function(
+        lambda t, dt: np.floor(t / dt + 0.5).astype(int),
+        arg_types=["float", "float"],
+        return_type="integer",
+        arg_units=[second, second],
+        return_unit=1,
+        stateless=True,
+    )
+    code = CPP_FUNCTION + (
+        "SUPPORT_CODE_FUNC int glm_step(double t, double dt) { return (int)(t / dt + 0.5); }\n"
+    )
+    for target in ("cpp", "genn"):
+        function.implementations.add_implementation(target, code, name="glm_step")
+    return function
+
+
+glm_step = _step_function()
+
+
+normal_cdf = Function(
+    PROBIT.probability, arg_units=[1], return_unit=1, arg_types=["float"], return_type="float"
+)
+# Without the check of units that Brian adds, which formats the result as text each time.
+normal_cdf.implementations.add_implementation("numpy", PROBIT.probability)
+for _target in ("cpp", "genn"):
+    normal_cdf.implementations.add_implementation(
+        _target,
+        CPP_FUNCTION
+        + "SUPPORT_CODE_FUNC double normal_cdf(double u)"
+        " { return 0.5 * erfc(-u * 0.70710678118654752440); }\n",
+        name="normal_cdf",
+    )
+normal_cdf.implementations.add_implementation(
+    "cython",
+    """
+from libc.math cimport erfc
+cdef inline double normal_cdf(double u) noexcept nogil:
+    return 0.5 * erfc(-u * 0.70710678118654752440)
+""",
+)
+
+
+def namespace_of(activation):
+    """Return the functions by name that the expression of an `Activation` uses."""
+    uses_normal = "normal_cdf" in get_identifiers(activation.expression)
+    return {**({"normal_cdf": normal_cdf} if uses_normal else {}), **activation.namespace}

@@ -1,0 +1,495 @@
+"""All that the package needs from Brian 2 beyond its documented interface.
+
+Each function says why; `tests/test_brian_internals.py` checks each of them on the
+Brian version at hand.
+"""
+
+import logging
+import os
+import sys
+import threading
+from contextlib import contextmanager
+from copy import copy
+from functools import lru_cache
+from importlib import import_module
+
+import brian2
+import numpy as np
+from brian2 import Function, Network, NumpyCodeObject, prefs
+from brian2.core.functions import FunctionImplementationContainer
+from brian2.core.spikesource import SpikeSource
+from brian2.core.variables import DynamicArrayVariable, Variables
+from brian2.devices.cpp_standalone.device import CPPStandaloneDevice
+from brian2.devices.device import RuntimeDevice, all_devices, get_device
+from brian2.utils.logger import catch_logs
+
+_BRIAN_VERSION = tuple(int(part) for part in brian2.__version__.split(".")[:2])
+
+#: Before 2.6 nothing inside a generated C++ program could end a run.
+CPP_PROGRAM_CAN_STOP = _BRIAN_VERSION >= (2, 6)
+
+
+def networks_with(brian_object):
+    """Return the networks that `brian_object` is part of.
+
+    Brian tells an object which of them runs it only after its first run.
+    """
+    # Copies, since another thread may be creating networks, and changing its own. One that
+    # is not complete yet has no objects, or no schedule.
+    networks = [reference() for reference in list(Network.__instances__())]
+    return [
+        network
+        for network in networks
+        if network is not None and _contains(getattr(network, "objects", ()), brian_object)
+    ]
+
+
+def _contains(objects, wanted):
+    return any(part is wanted or _contains(part.contained_objects, wanted) for part in list(objects))
+
+
+def network_of(brian_object):
+    """Return the network that has run `brian_object`."""
+    return next(net for net in networks_with(brian_object) if net.id == brian_object._network)
+
+
+def planned_steps(clock):
+    """Return the number of steps of the run that is being prepared, or has just been described.
+
+    A standalone program has yet to run then, so the values of its variables are unknown.
+    """
+    return int(clock._i_end - clock.variables["timestep"].get_value().item())
+
+
+def spike_array(group):
+    """Return the variable in which a group keeps the spikes of this step.
+
+    Entries are indices of neurons, the last entry is their number.  Needed by
+    operations that look at spikes as a whole; Brian offers them per synapse only.
+    """
+    return group.variables["_spikespace"]
+
+
+def require_spikes(group, name):
+    """Raise a TypeError naming the argument `name` unless `group` can spike."""
+    whole = getattr(group, "source", group)
+    if not isinstance(group, SpikeSource) or "_spikespace" not in getattr(whole, "variables", ()):
+        raise TypeError(
+            f"{name} must be a group that spikes (a NeuronGroup needs a threshold), got {group!r}"
+        )
+
+
+def delayed_arrivals(pathway):
+    """Return the synapses at which spikes sent in earlier steps arrive in this step.
+
+    To be called on the runtime device, before the pathway takes the spikes of this
+    step: they are not among those returned.  Brian tells no one what arrives when.
+    """
+    return pathway.queue.peek().copy()
+
+
+def delay_steps(pathway):
+    """Return the delay of each synapse in steps of its source, rounded as Brian does.
+
+    The array has a single entry if all synapses have one delay.
+    """
+    delays = pathway.variables["delay"].get_value()
+    return np.floor(delays / pathway.source.clock.dt_ + 0.5).astype(int)
+
+
+def cpp_arriving_synapses(pathway, statement):
+    """Return C++ code that runs `statement` for each `synapse` at which a spike arrives.
+
+    To be run after the pathway has taken the spikes of this step.
+    """
+    queues = f"brian::{pathway.name}.queue"  # one a thread
+    return f"for (auto* queue : {queues}) for (const int synapse : *queue->peek()) {statement}"
+
+
+def cpp_data(variable):
+    """Return the C++ expression for the first element of a Brian array."""
+    name = get_device().get_array_name(variable, access_data=False)
+    return f"brian::{name}.data()" if isinstance(variable, DynamicArrayVariable) else f"brian::{name}"
+
+
+def forget_values(variables):
+    """Make the standalone device read these variables after the run.
+
+    It takes those for unchanged that no code of its own making writes to.
+    """
+    for variable in variables:
+        get_device().array_cache[variable] = None
+
+
+def remember_values(variable, values):
+    """Tell a standalone device what an array holds until a run may change it.
+
+    The device remembers values written to fixed arrays, but not those written to arrays
+    that grow, such as the variables of synapses.
+    """
+    if not isinstance(get_device(), RuntimeDevice):
+        get_device().array_cache[variable] = np.array(values, dtype=variable.dtype)
+
+
+def run_args(values):
+    """Return a dict for ``device.run(run_args=...)`` of (group, name of variable): value."""
+    if _BRIAN_VERSION < (2, 6):
+        raise NotImplementedError("run_args need Brian 2.6 or newer; set the values and build again instead")
+    # Brian hashes the memory of an array, so it must be contiguous.
+    return {getattr(group, name): np.ascontiguousarray(value) for (group, name), value in values.items()}
+
+
+class _KnownTimeSteps(logging.Filter):
+    """Drops Brian's warning of different time steps, for some synaptic pathways."""
+
+    def __init__(self):
+        super().__init__()
+        self.quoted_names = set()
+
+    def filter(self, record):
+        message = record.getMessage()
+        return not any(name in message for name in self.quoted_names)
+
+
+_known_time_steps = _KnownTimeSteps()
+logging.getLogger("brian2.synapses.synapses.synapses_dt_mismatch").addFilter(_known_time_steps)
+
+
+def time_steps_may_differ(synapses):
+    """Let Brian not warn that source and target of `synapses` have different time steps.
+
+    What comes of it is defined, and for a readout with steps of its own it would warn in
+    every run.  Brian can suppress the warning only for all synapses, the user's included.
+    """
+    _known_time_steps.quoted_names.update(f"pathway '{pathway.name}'" for pathway in synapses._pathways)
+
+
+#: A C++ statement that ends the run of a generated program.
+CPP_STOP_RUN = "Network::_globally_stopped = true;"
+
+
+def keep_time_after_stops(network):
+    """Give the clocks of a generated program the right time in runs that follow a stop.
+
+    Before each run Brian sets the clocks as if the previous run had reached its planned
+    end; the program's network and step count hold the actual time.  Call this when a run
+    has been described.
+    """
+    device, name = get_device(), network.name
+    # Only the network that is about to run has objects, since each run clears its own.
+    code = f"""
+for (auto& object : {name}.objects) {{
+    object.first->set_interval({name}.t, {name}.t);
+    if (auto clock = dynamic_cast<Clock*>(object.first)) clock->t[0] = clock->timestep[0] * clock->dt[0];
+}}
+"""
+    if code not in device.code_lines["before_network_run"]:
+        device.insert_code("before_network_run", code)
+        device.insert_code("after_network_run", f"{name}.clear();")
+        device.insert_code("main", f"{name}.clear();")
+
+
+def read_time_after_program(network, group, variable):
+    """Let a generated program store the time at which `network` ended in an array of a `group`.
+
+    Brian's device reads the time of clocks, but assumes that the network ended as planned.
+    """
+    device = get_device()
+    code = f"{cpp_data(group.variables[variable])}[0] = brian::{network.name}.t;"
+    if code not in device.code_lines["before_end"]:
+        device.insert_code("before_end", code)
+        forget_values([group.variables[variable]])
+
+
+def cpp_run_until(condition, network, clock):
+    """Return C++ code that goes on with a network's time steps until `condition` holds.
+
+    It belongs in the main function after a run of that network, which tells Brian
+    what its steps consist of; `clock` is the one clock of all.  Brian's own loop, until
+    2.11, asks for the processor time in every step: a system call that takes a fifth
+    of the time of a small network.
+    """
+    return f"""
+while (!({condition})) {{
+    for (const auto& object : {network.name}.objects)
+        if (object.second) object.second();
+    {clock.name}.tick();
+}}
+"""
+
+
+#: The order of operations in a time step that the model is written for.  brian2genn
+#: changes Brian's default for a whole process.
+SCHEDULE = ["start", "groups", "thresholds", "synapses", "resets", "end"]
+
+
+def complete_standard_streams():
+    """Open the standard streams that this process lacks, on the null device.
+
+    When Brian calls a compiler, it redirects both output streams by their numbers, which
+    fails in a process that was started without them.
+    """
+    while True:
+        number = os.open(os.devnull, os.O_RDWR)
+        if number > 2:
+            os.close(number)
+            break
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))
+
+
+#: The module `brian2.devices.device`, which the proxy of the same name hides.
+_devices = import_module("brian2.devices.device")
+
+
+class _Turns:
+    """Lets one thread at a time swap the active device, which all threads share."""
+
+    def __init__(self):
+        self._lock = threading.RLock()
+        self._users_device = None
+        self._depth = 0
+        # A forked child has a copy of the lock but not the thread that would release it.
+        os.register_at_fork(after_in_child=self._renew)
+
+    @contextmanager
+    def device(self, device):
+        """Make `device` the active one, and restore the former one afterwards.
+
+        Brian's own `set_device` and `reset_device` would copy the time step from one default
+        clock to the other, and write it into the user's standalone project.
+        """
+        with self._lock:
+            before = _devices.active_device
+            if self._depth == 0:
+                self._users_device = before
+            self._depth += 1
+            try:
+                _devices.active_device = device
+                yield device
+            finally:
+                self._depth -= 1
+                # One of the user's threads may have chosen another device meanwhile.
+                if _devices.active_device is device:
+                    _devices.active_device = before
+
+    def _renew(self):
+        if self._lock.acquire(blocking=False):  # free, or held by the thread that forked
+            self._lock.release()
+            return
+        self._lock = threading.RLock()
+        self._depth = 0
+        _devices.active_device = self._users_device
+
+
+_turns = _Turns()
+
+
+@contextmanager
+def runtime_device():
+    """Return a context for simulating in this process, even while a standalone network is described.
+
+    Only one thread at a time can be in it.
+    """
+    users = get_device()
+    own = users if isinstance(users, RuntimeDevice) else all_devices["runtime"]
+    with _turns.device(own) as device:
+        try:
+            yield device
+        except BaseException:
+            # Brian does not reset this itself after an error, and would take the next Ctrl-C
+            # for a request to stop this run.
+            Network._globally_running = False
+            raise
+
+
+def use_numpy(group):
+    """Let a group run on Brian's NumPy target, whatever the preferences say.
+
+    For groups that have no argument `codeobj_class`.
+    """
+    for part in (group, *group.contained_objects):
+        part.codeobj_class = NumpyCodeObject
+
+
+@contextmanager
+def double_precision():
+    """Let Brian objects hold double precision, whatever the user's preference."""
+    before = prefs.core.default_float_dtype
+    prefs.core.default_float_dtype = np.float64
+    try:
+        yield
+    finally:
+        prefs.core.default_float_dtype = before
+
+
+def generate_in_double_precision(group):
+    """Let Brian generate the code of a group without rounding its constants.
+
+    If single precision is preferred, Brian rounds the numbers in expressions, even where all
+    variables are double, and potentials would differ in the eighth digit.
+    """
+    for runner in group.contained_objects:
+        runner.__class__ = _in_double_precision(type(runner))
+
+
+@lru_cache(maxsize=None)
+def _in_double_precision(runner_class):
+    class Runner(runner_class):
+        def before_run(self, run_namespace):
+            with double_precision():
+                super().before_run(run_namespace)
+
+    Runner.__name__ = runner_class.__name__
+    return Runner
+
+
+class UnknownName(KeyError, ValueError):
+    """An unknown name: a KeyError, as Brian raises, with a message that says what to write."""
+
+    def __str__(self):
+        return self.args[0]
+
+
+class _ExplainedVariables(Variables):
+    def __getitem__(self, item):
+        try:
+            return super().__getitem__(item)
+        except KeyError:
+            if item not in self.explanations:
+                raise
+            raise UnknownName(f"there is no variable {item!r}: {self.explanations[item]}") from None
+
+
+def explain_unknown_variables(group, explanations):
+    """Let a group explain names that look like its state variables but are not.
+
+    Monitors look names up in ``group.variables``, whose error message is the bare name.
+    `explanations` is a dict of names to texts.
+    """
+    group.variables.__class__ = _ExplainedVariables
+    group.variables.explanations = explanations
+
+
+@contextmanager
+def private_standalone_device():
+    """Return a context in which a fresh C++ standalone device is active.
+
+    ``set_device("cpp_standalone")`` would switch to the one instance that the user
+    may be in the middle of describing a network for.
+    """
+    complete_standard_streams()
+    with _turns.device(CPPStandaloneDevice()) as device, double_precision():
+        device.activate(build_on_run=False)
+        yield device
+
+
+@contextmanager
+def private_genn_device(genn, cuda, header, **options):
+    """Return a context in which a fresh GeNN device is active.
+
+    The device builds with these `options` when the network is run, since brian2genn cannot
+    build afterwards.
+
+    Parameters
+    ----------
+    genn, cuda : str or None
+        The folders of GeNN and CUDA.
+    header : str
+        A C++ header for all generated files.
+    **options
+        Of brian2genn's `build`.
+    """
+    from brian2genn.device import GeNNDevice
+
+    chosen = {
+        "devices.genn.path": genn,
+        "devices.genn.cuda_backend.cuda_path": cuda,
+        # With dense connectivity GeNN 4.9 stops.
+        "devices.genn.connectivity": "SPARSE",
+        "codegen.cpp.headers": [*prefs["codegen.cpp.headers"], header],
+    }
+    complete_standard_streams()
+    with _turns.device(GeNNDevice()) as device, double_precision(), _same_preferences():
+        for name, value in chosen.items():
+            prefs[name] = value
+        # It would tell the user to set back what is set back here.
+        with catch_logs(log_level=logging.INFO):
+            device.activate(build_on_run=True, **options)
+            yield device
+
+
+@contextmanager
+def _same_preferences():
+    """Restore all preferences afterwards, such as those that brian2genn changes by itself."""
+    before, backup = dict(prefs), dict(prefs.backup_prefs)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if prefs[name] is not value:
+                prefs[name] = value
+        prefs.backup_prefs = backup
+
+
+#: How the names of preferences begin that decide how C++ code is generated and compiled.
+_CPP_PREFERENCES = ("codegen.cpp.", "devices.cpp_standalone.", "devices.genn.")
+
+
+def cpp_preferences():
+    """Return the preferences on which C++ programs depend.
+
+    They include those that a preference file sets for brian2genn before it is imported.
+    """
+    every = {**prefs.prefs_unvalidated, **prefs}
+    return {name: value for name, value in every.items() if name.startswith(_CPP_PREFERENCES)}
+
+
+def set_cpp_preferences(preferences):
+    """Set all preferences to Brian's defaults, except those that `cpp_preferences` returned."""
+    if any(name.startswith("devices.genn.") for name in preferences):
+        import brian2genn  # noqa: F401  (which registers the preferences)
+    prefs.reset_to_defaults()
+    for name, value in preferences.items():
+        prefs[name] = value
+
+
+def genn_preference(name):
+    """Return a preference of brian2genn, or None, without importing brian2genn.
+
+    The import would register a device and preferences.
+    """
+    return cpp_preferences().get(f"devices.genn.{name}")
+
+
+def signature(function):
+    """Return, as text, what determines the types of a Brian function in generated code."""
+    return repr([function._arg_types, function._return_type, function.stateless])
+
+
+class _Uncalled:
+    """Stands for the Python form of a Brian function where only its C++ code is needed."""
+
+    def __init__(self, name):
+        self.__name__ = name
+
+
+def without_python(value):
+    """Return a value of a namespace for use in C++ code only.
+
+    Functions are copied without their Python and Cython code, which may refer to anything of
+    the user's and may not be available in another process.
+    """
+    if type(value) is not Function:
+        return value
+    plain = copy(value)
+    plain.pyfunc = _Uncalled(getattr(value.pyfunc, "__name__", "function"))
+    plain.implementations = FunctionImplementationContainer(plain)
+    for target, made in value.implementations._implementations.items():
+        if getattr(target, "class_name", target) not in ("numpy", "cython"):
+            made = copy(made)
+            used = (made.dependencies or {}).items()
+            made.dependencies = {name: without_python(function) for name, function in used}
+            plain.implementations._implementations[target] = made
+    return plain

@@ -1,0 +1,509 @@
+"""GLM neurons: stochastic spiking neurons in discrete time, as a Brian 2 group."""
+
+import ast
+import re
+from collections.abc import Mapping
+
+import numpy as np
+from brian2 import DEFAULT_FUNCTIONS, NeuronGroup, TimedArray, get_unit, have_same_dimensions
+from brian2.utils.stringtools import get_identifiers, word_substitute
+
+from ..core.activations import get_activation
+from ..core.bases import Basis, as_basis
+from .internals import (
+    UnknownName,
+    explain_unknown_variables,
+    generate_in_double_precision,
+    run_args,
+)
+from .target import add_index_alias, index_name, current_target, shared_flag
+from ..support.display import Described
+from .filters import (
+    LONGEST_SHIFT_REGISTER,
+    STEP_COUNT,
+    StateUpdater,
+    add_ring,
+    pending_names,
+    ring_buffer,
+    shift_register,
+)
+from ..core.randomness import derive_keys, split_key
+from .functions import glm_uniform, namespace_of
+from .time_steps import require_step
+from .streams import warn_of_equal_draws
+from ..support.validation import check_size, finite_array, integer
+from .arguments import check_brian_arguments
+from .write_through import WriteThrough
+
+_OUTPUT_DRAWS = 1
+
+_INDEX_ALIAS = "neuron_index"
+
+#: Words that a kernel must not be called, since its channels are named after it.
+_RESERVED = ("feedback", "pending", "bias", "key", "clamp", "presentation", "w")
+
+
+class GLMNeurons(Described, NeuronGroup):
+    """Neurons that spike with a probability given by their membrane potential.
+
+    At each step t a neuron spikes with probability g(u(t)), where::
+
+        u(t) = sum_j alpha_j . x_j(t - window .. t - 1)
+               + beta . y(t - window_fb .. t - 1) + bias + drive(t)
+
+    (eq. membrane_potential_GLM): the spikes x of its inputs weighted by synaptic
+    kernels alpha = A w (see `GLMSynapses`), and its own spikes y weighted by the
+    feedback kernel beta = B v.  A spike in step t first moves u in step t + 1.
+    What drives the neurons besides spikes, such as a continuous stimulus or an
+    injected current, moves u at once.
+
+    Parameters
+    ----------
+    n : int
+        Number of neurons.
+    kernels : Basis or dict of str to Basis
+        Basis of the synaptic kernels, called ``"stimulus"``, or several by name
+        such as ``{"stimulus": basis, "coupling": other_basis}``.
+    feedback : Basis, optional
+        Basis of the feedback kernel.
+    activation : {"sigmoid", "probit", "cloglog"} or Activation
+        The function g.
+    random_state : None, int, RandomState or Generator
+        Fixes the spikes drawn, on every device and target alike.  ``None`` takes
+        a state from NumPy's global generator, which `brian2.seed` sets on the
+        runtime device.
+    drive : str or TimedArray, optional
+        What is added to u, without unit: an expression in ``t``, ``i`` and names
+        that Brian finds in `namespace` or around the run, such as
+        ``"gain * stimulus(t, i)"`` or ``"0.5 * randn()"``; or a TimedArray, of one
+        dimension for all neurons alike or of the shape (n_steps, n).
+    namespace : dict, optional
+        Names for `drive`, which come before those around the run.
+    dt, clock, order, name
+        As for `brian2.NeuronGroup`; one step of the model is one `dt`.
+    stream : str, optional
+        Groups with the same `random_state` draw the same numbers, and a run warns about
+        this; with streams of different names they draw independent ones.
+
+    Attributes
+    ----------
+    u : array of float, shape (n,)
+        Membrane potential, without unit.
+    bias : array of float, shape (n,)
+    feedback_weights : array of float, shape (n, n_basis)
+        Weights v of the feedback kernel.  May be set as a whole or by index.
+    clamp : array of int, shape (n,)
+        0: the neuron is free; 1: it spikes in every step; -1: it is silent.
+    firing_probability : array of float, shape (n,)
+        g(u).
+    drive : array of float, shape (n,)
+        What is added to u in this step.  Read only; without `drive` there is none.
+    kernels : dict of str to Basis
+    feedback : Basis or None
+    activation : Activation
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is of the wrong type or out of range.
+    NotImplementedError
+        If `drive` is a TimedArray on the GeNN device.
+    DimensionMismatchError, KeyError
+        When a run begins, if the expression `drive` has a unit, or uses a name that is
+        neither in `namespace` nor where the run is called (as the cause of Brian's
+        exception).
+
+    Notes
+    -----
+    Neurons, synapses and their training compute in double precision, whatever Brian's
+    preference ``core.default_float_dtype`` says, and give the same results with either.
+    Two things follow the preference: on GeNN, the sums of arriving weights; and in C++
+    standalone, the numbers that `drive` takes from a namespace.
+
+    Examples
+    --------
+    Two neurons, with a step of current after 2 ms:
+
+    >>> import glmbrian as glm
+    >>> from brian2 import Network, ms
+    >>> basis = glm.RaisedCosineBasis(2, 4)
+    >>> neurons = glm.GLMNeurons(2, basis, drive="3 * int(t >= 2*ms)", dt=1 * ms)
+    >>> neurons.bias = [-2.0, 0.5]
+    >>> network = Network(neurons)
+    >>> network.run(2 * ms)
+    >>> neurons.u[:]
+    array([-2. ,  0.5])
+    >>> network.run(1 * ms)
+    >>> neurons.u[:]
+    array([1. , 3.5])
+    """
+
+    def __init__(
+        self,
+        n,
+        kernels,
+        feedback=None,
+        activation="sigmoid",
+        random_state=None,
+        drive=None,
+        namespace=None,
+        dt=None,
+        clock=None,
+        order=0,
+        name="glmneurons*",
+        stream=None,
+    ):
+        check_brian_arguments(dt, clock, order, name)
+        n = integer(n, "n")
+        kernels = _named_kernels(kernels)
+        if feedback is not None:
+            feedback = as_basis(feedback, "feedback")
+        activation = get_activation(activation)
+
+        filtered = dict(kernels)
+        if feedback is not None:
+            filtered["feedback"] = feedback
+        channels = [channel for key in filtered for channel in channel_names(key, filtered[key])]
+        matrix = stacked([basis.matrix for basis in filtered.values()])
+        window = matrix.shape[0]
+        check_size(
+            n * (window + len(channels)),
+            "n: values of the filters, n * (window + number of basis functions)",
+            "use fewer neurons or a shorter window",
+        )
+        if not isinstance(namespace, (Mapping, type(None))) or not all(
+            isinstance(key, str) for key in namespace or {}
+        ):
+            raise TypeError(f"namespace must be a dict of names to values, got {namespace!r}")
+        added, drive_equation, drive_namespace = ["bias"], "", {}
+        if drive is not None:
+            added, (drive_equation, drive_namespace) = ["bias", "drive"], _drive(drive, n)
+        draw_key = split_key(derive_keys(random_state, _OUTPUT_DRAWS, stream=stream)[0])
+        namespace = {
+            **(namespace or {}),
+            "glm_uniform": glm_uniform,
+            **namespace_of(activation),
+            **drive_namespace,
+        }
+        use_ring = window > LONGEST_SHIFT_REGISTER and current_target().has_arrays
+        index = index_name(_INDEX_ALIAS)
+        shared = shared_flag()
+        if use_ring:
+            filtering, namespace["glm_ring"] = ring_buffer(matrix, channels, "glm_ring", added)
+            pending = []
+        else:
+            filtering, pending = shift_register(matrix, channels, added), pending_names(window)
+
+        # The group counts its own steps: the number that Brian gives to a time step
+        # jumps where dt changes between two runs.
+        update = StateUpdater(f"{STEP_COUNT} = {STEP_COUNT} + 1\n" + filtering)
+
+        feedback_weights = [] if feedback is None else feedback_weight_names(feedback)
+        parameters = ["bias"] + channels + pending + feedback_weights
+        reals = ["u", "firing_probability", *added, *parameters]
+        # Brian hands a group to its state updater only if it has a differential
+        # equation.  This one is formal: the updater replaces it by the exact map.
+        equations = "du/dt = -u / dt : 1\n"
+        equations += "".join(f"{parameter} : 1\n" for parameter in parameters)
+        equations += drive_equation
+        equations += f"""
+            firing_probability = {activation.expression} : 1
+            clamp : integer
+            key_low : integer {shared}
+            key_high : integer {shared}
+            presentation : integer {shared}
+            first_step : integer {shared}
+            {STEP_COUNT} : integer {shared}
+        """
+        super().__init__(
+            n,
+            equations,
+            method=update,
+            threshold="clamp > 0 or (clamp == 0 and glm_uniform(key_low, key_high, "
+            f"presentation, {STEP_COUNT} - 1 - first_step, {index}) < firing_probability)",
+            reset="\n".join(
+                f"{channel} += {weight}"
+                for channel, weight in zip(
+                    channel_names("feedback", feedback) if feedback else [], feedback_weights
+                )
+            ),
+            namespace=namespace,
+            # Native code relies on these, whatever precision the user prefers.
+            dtype={
+                **dict.fromkeys(reals, np.float64),
+                **dict.fromkeys(("presentation", "first_step", STEP_COUNT), np.int64),
+            },
+            dt=dt,
+            clock=clock,
+            order=order,
+            name=name,
+        )
+        add_index_alias(self, _INDEX_ALIAS)
+        generate_in_double_precision(self)
+        # Attributes that are no state variables: Brian would take a later
+        # assignment for a misspelt one.
+        for key, value in dict(
+            kernels=kernels,
+            feedback=feedback,
+            activation=activation,
+            filter_state=channels + pending,
+            fitted_dt=None,
+            draw_key=draw_key,
+            _drive_names=set() if not isinstance(drive, str) else get_identifiers(drive) - {"i"},
+        ).items():
+            self.add_attribute(key)
+            setattr(self, key, value)
+        explanations = {
+            key: f"the input of this kernel is in {', '.join(channel_names(key, basis))}"
+            for key, basis in filtered.items()
+        }
+        explanations["feedback_weights"] = (
+            f"the weights of the feedback kernel are called {', '.join(feedback_weights)}"
+            if feedback
+            else "these neurons have no feedback kernel"
+        )
+        explain_unknown_variables(self, explanations)
+        if use_ring:
+            add_ring(self, window)
+            self.filter_state = self.filter_state + ["ring"]
+        self.key_low, self.key_high = draw_key
+
+    @property
+    def feedback_weights(self):
+        """Weights v of the feedback kernel, shape (n, n_basis)."""
+        self._require_feedback()
+        return WriteThrough(self._read_feedback(), "feedback_weights", self._set_feedback_items)
+
+    @feedback_weights.setter
+    def feedback_weights(self, weights):
+        for name, column in self._feedback_columns(weights).items():
+            setattr(self, name, column)
+
+    def _read_feedback(self):
+        columns = [getattr(self, f"{name}_")[:] for name in feedback_weight_names(self.feedback)]
+        return np.stack(columns, axis=1)
+
+    def _set_feedback_items(self, item, value):
+        weights = self._read_feedback()
+        weights[item] = value
+        self.feedback_weights = weights
+        return weights
+
+    def _feedback_columns(self, weights):
+        """Return the values of `weights` for each variable that holds a part of them."""
+        self._require_feedback()
+        shape = (len(self), self.feedback.n_basis)
+        weights = finite_array(weights, "feedback_weights")
+        try:
+            weights = np.broadcast_to(weights, shape)
+        except ValueError:
+            raise ValueError(
+                f"feedback_weights must have the shape {shape} or broadcast to it, got {weights.shape}"
+            ) from None
+        return dict(zip(feedback_weight_names(self.feedback), weights.T))
+
+    def run_args(self, bias=None, feedback_weights=None):
+        """Return what ``device.run(run_args=...)`` needs to start a program with other values.
+
+        Parameters
+        ----------
+        bias : array_like of float, shape (n,) or ()
+        feedback_weights : array_like of float
+            As for the attribute.
+
+        Returns
+        -------
+        dict
+
+        Notes
+        -----
+        For programs of the C++ standalone device that have been built already, with
+        Brian 2.6 or newer.
+
+        Examples
+        --------
+        After ``device.build()`` this is ``device.run(run_args=neurons.run_args(bias=-3))``:
+
+        >>> import glmbrian as glm
+        >>> neurons = glm.GLMNeurons(2, glm.IndicatorBasis(1), feedback=glm.IndicatorBasis(2))
+        >>> [view.name for view in neurons.run_args(-3, feedback_weights=-1)]  # doctest: +SKIP
+        ['bias', 'feedback_weight_0', 'feedback_weight_1']
+        """
+        values = {} if bias is None else {"bias": finite_array(bias, "bias")}
+        if feedback_weights is not None:
+            values.update(self._feedback_columns(feedback_weights))
+        return run_args({(self, name): value for name, value in values.items()})
+
+    def feedback_kernels(self):
+        """Return the feedback kernels beta = B v.
+
+        Returns
+        -------
+        ndarray of float, shape (n, window)
+            Entry ``l - 1`` is what a spike adds to the neuron's potential `l` steps later.
+
+        Raises
+        ------
+        AttributeError
+            If these neurons have no feedback kernel.
+
+        Examples
+        --------
+        Neurons that are refractory for a while:
+
+        >>> import glmbrian as glm
+        >>> neurons = glm.GLMNeurons(2, glm.IndicatorBasis(1), feedback=glm.IndicatorBasis(3))
+        >>> neurons.feedback_weights = [[-4.0, -2.0, -1.0], [-8.0, 0.0, 0.0]]
+        >>> neurons.feedback_kernels()
+        array([[-4., -2., -1.],
+               [-8.,  0.,  0.]])
+        """
+        self._require_feedback()
+        return self.feedback.kernels(self.feedback_weights)
+
+    def _require_feedback(self):
+        if self.feedback is None:
+            raise AttributeError(
+                "these neurons have no feedback kernel: create them with "
+                "GLMNeurons(..., feedback=basis)"
+            )
+
+    def get_states(self, *args, level=0, **kwds):
+        """As `brian2.NeuronGroup.get_states`, with all that has arrived."""
+        states = super().get_states(*args, level=level + 1, **kwds)
+        if isinstance(states, dict) and "ring" in states:
+            # Brian takes it for one number, and reads the first.
+            states["ring"] = self.variables["ring"].get_value().copy()
+        return states
+
+    def set_states(self, values, *args, level=0, **kwds):
+        """As `brian2.NeuronGroup.set_states`, for what `get_states` returned."""
+        if isinstance(values, dict) and "ring" in values:
+            values = dict(values)
+            self.variables["ring"].set_value(values.pop("ring"))
+        super().set_states(values, *args, level=level + 1, **kwds)
+
+    def before_run(self, run_namespace):
+        # A population sets `fitted_dt`: at another step its parameters mean nothing.
+        require_step(self, self.fitted_dt, "neurons")
+        try:
+            self.resolve_all(self._drive_names, run_namespace)
+        except KeyError as error:
+            raise UnknownName(
+                f"drive uses a name that is neither in GLMNeurons(..., namespace={{name: value}}) nor "
+                f"defined where the run is called: {error.args[0]}"
+            ) from None
+        warn_of_equal_draws(self)
+        super().before_run(run_namespace)
+
+    def _title(self):
+        return f"{type(self).__name__} {self.name!r} with {len(self)} neurons"
+
+    def _description(self):
+        return {
+            "activation": self.activation.name,
+            "kernels": ", ".join(f"{name!r} {basis!r}" for name, basis in self.kernels.items()),
+            "feedback": self.feedback,
+        }
+
+    def clear(self):
+        """Forget all spikes that have arrived: every filter starts anew.
+
+        Examples
+        --------
+        A spike is seen for three steps, but not after `clear`:
+
+        >>> import glmbrian as glm
+        >>> from brian2 import Network, SpikeGeneratorGroup, ms, prefs
+        >>> prefs.codegen.target = "numpy"
+        >>> inputs = SpikeGeneratorGroup(1, [0], [0] * ms, dt=1 * ms)
+        >>> neurons = glm.GLMNeurons(1, glm.IndicatorBasis(3), dt=1 * ms)
+        >>> synapses = glm.GLMSynapses(inputs, neurons)
+        >>> synapses.w = 2
+        >>> network = Network(inputs, neurons, synapses)
+        >>> network.run(2 * ms)
+        >>> neurons.u[:]
+        array([2.])
+        >>> neurons.clear()
+        >>> network.run(1 * ms)
+        >>> neurons.u[:]
+        array([0.])
+        """
+        for name in self.filter_state:
+            self.variables[name].set_value(0)
+        self.u_ = 0
+
+
+def channel_names(kernel, basis):
+    """Names of the variables in which the spikes of a kernel arrive."""
+    return [f"{kernel}_{k}" for k in range(basis.n_basis)]
+
+
+def feedback_weight_names(feedback):
+    return [f"feedback_weight_{k}" for k in range(feedback.n_basis)]
+
+
+def _drive(drive, n):
+    """Return the equation of a drive, and the namespace that it needs."""
+    index = index_name(_INDEX_ALIAS)
+    if isinstance(drive, TimedArray):
+        if not current_target().has_arrays:
+            raise NotImplementedError(
+                "drive: there are no TimedArrays on GeNN; use an expression in t and i, or "
+                "another device"
+            )
+        if not have_same_dimensions(drive.dim, 1):
+            raise TypeError(f"drive must be without unit, got a TimedArray in {get_unit(drive.dim)}")
+        if drive.values.ndim == 2 and drive.values.shape[1] != n:
+            raise ValueError(
+                f"drive must have the shape (n_steps,) or (n_steps, {n}), got {drive.values.shape}"
+            )
+        arguments = "t" if drive.values.ndim == 1 else f"t, {index}"
+        return f"drive = glm_drive({arguments}) : 1\n", {"glm_drive": drive}
+    if not isinstance(drive, str):
+        raise TypeError(
+            "drive must be an expression in t and i such as 'stimulus(t, i)', or a TimedArray, "
+            f"got {drive!r}"
+        )
+    try:
+        ast.parse(drive.strip(), mode="eval")
+    except SyntaxError as error:
+        raise ValueError(
+            f"drive must be an expression such as 'stimulus(t, i)', got {drive!r}: {error.msg}"
+        ) from None
+    if not drive.isascii():  # Brian finds only names in ASCII letters
+        raise ValueError(f"drive must be an expression in ASCII letters, got {drive!r}")
+    names = get_identifiers(drive)
+    if "drive" in names:
+        raise ValueError(f"drive must not use the name 'drive' itself, got {drive!r}")
+    # Random numbers are drawn once a step, however often the drive is read.
+    random = any(name in names and not f.stateless for name, f in DEFAULT_FUNCTIONS.items())
+    flag = "(constant over dt)" if random else ""
+    return f"drive = {word_substitute(drive, {'i': index})} : 1 {flag}\n", {}
+
+
+def _named_kernels(kernels):
+    if isinstance(kernels, Basis):
+        return {"stimulus": kernels}
+    if not isinstance(kernels, dict) or not kernels:
+        raise TypeError(
+            "kernels must be a basis, or a dict of names to bases with at least one "
+            f"entry, got {kernels!r}"
+        )
+    for key, basis in kernels.items():
+        if not isinstance(key, str) or not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", key):
+            raise ValueError(
+                f"kernels: a name must be of letters, digits and underscores, got {key!r}"
+            )
+        if key.split("_")[0] in _RESERVED:
+            raise ValueError(f"kernels: the name {key!r} is taken by the model itself")
+        as_basis(basis, f"kernels[{key!r}]")
+    return dict(kernels)
+
+
+def stacked(matrices):
+    """Put basis matrices side by side, padding short windows with zeros."""
+    window = max(matrix.shape[0] for matrix in matrices)
+    return np.hstack(
+        [np.pad(matrix, ((0, window - matrix.shape[0]), (0, 0))) for matrix in matrices]
+    )

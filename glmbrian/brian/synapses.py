@@ -1,0 +1,396 @@
+"""Synapses of GLM neurons: each carries the weights of a temporal kernel."""
+
+import inspect
+from collections.abc import Mapping
+
+import numpy as np
+from brian2 import Quantity, Synapses, have_same_dimensions, second
+from brian2.groups.subgroup import Subgroup
+
+from .internals import (
+    explain_unknown_variables,
+    remember_values,
+    require_spikes,
+    run_args,
+    time_steps_may_differ,
+)
+from .target import current_target
+from .connectivity import check_distinct, evaluate_weights, find_pairs
+from ..support.display import Described
+from .neurons import GLMNeurons, channel_names
+from ..support.validation import check_size, choice, finite_array
+from .arguments import check_brian_arguments
+from .write_through import WriteThrough
+
+#: Arguments of `brian2.Synapses` that `GLMSynapses` does not take, with reasons and alternatives.
+_OWN = {
+    "model": "the only variables of these synapses are their weights",
+    "on_pre": "a spike of the source adds w to the channels of the target; put other effects into "
+    "separate brian2.Synapses(...), and effects of the target's spikes into on_post",
+    "pre": "a spike of the source adds w to the channels of the target",
+    "post": "write on_post",
+    "dtype": "weights are held in double precision",
+    "multisynaptic_index": "there is only one synapse per pair",
+}
+
+
+class GLMSynapses(Described, Synapses):
+    """Synapses whose weights w stand for kernels alpha = A w.
+
+    A spike of the source adds w to the channels of the target, which filters them by
+    the basis A of the kernel: eq. Ex_GLM_1.  Stimulus and lateral coupling kernels alike.
+    Where source and target have different time steps, a spike counts for the target's step in
+    which it arrives, and delays are in steps of the source.
+
+    Parameters
+    ----------
+    source : brian2 spike source
+        Any group that spikes: `RateEncoder`, PoissonGroup, SpikeGeneratorGroup,
+        NeuronGroup, another `GLMNeurons`, or a Subgroup of one.
+    target : GLMNeurons or Subgroup of one
+    kernel : str
+        Name of one of the target's kernels.
+    connect : bool, str or pair of arrays
+        ``True`` connects all pairs, ``False`` none yet (see `connect`).  A condition in
+        ``i``, ``j``, ``N_pre``, ``N_post`` and ``rand()`` such as ``"i != j"``, or the index
+        arrays ``(i, j)``, connects some.
+    random_state : None, int, RandomState or Generator
+        Fixes what ``rand()`` draws, the same on every device.  ``None`` takes a state from
+        NumPy's global generator, which `brian2.seed` sets on the runtime device.
+    **kwds
+        Passed to `brian2.Synapses`: ``delay`` (added to the lag of one step that every
+        kernel has), ``on_post`` (statements for a spike of the target, in which the
+        weights are called ``w_0``, ``w_1``, ...), ``namespace``, ``dt``, ``clock``, ``order``,
+        ``name``.
+
+    Attributes
+    ----------
+    w : ndarray of float, shape (n_source, n_target, n_basis)
+        Weights of the kernels; 0 where there is no synapse.  May be set as a whole, by
+        index as in ``synapses.w[0, 1] = 2`` or ``synapses.w *= 2``, or by an expression
+        in ``i``, ``j``, ``N_pre`` and ``N_post``.  Values for pairs without a synapse are
+        ignored; an index at which there is no synapse at all is an error.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is of the wrong type or out of range.
+    NotImplementedError
+        On a standalone device, when `w` or `kernels` is read after a run has been described
+        and before the program has run.
+
+    Examples
+    --------
+    >>> import glmbrian as glm
+    >>> neurons = glm.GLMNeurons(3, {"coupling": glm.IndicatorBasis(5)})
+    >>> lateral = glm.GLMSynapses(neurons, neurons, "coupling", "i != j")
+    >>> lateral.w = 0.5
+    >>> lateral.w[0, 1] = [2, 1, 0, 0, 0]
+    >>> lateral.w[0, :, 0]
+    array([0. , 2. , 0.5])
+    >>> lateral.kernels().shape
+    (3, 3, 5)
+    """
+
+    def __init__(
+        self, source, target, kernel="stimulus", connect=True, random_state=None, **kwds
+    ):
+        neurons = target.source if isinstance(target, Subgroup) else target
+        if not isinstance(neurons, GLMNeurons):
+            raise TypeError(f"target must be GLMNeurons or a subgroup of them, got {target!r}")
+        require_spikes(source, "source")
+        choice(kernel, "kernel", tuple(neurons.kernels))
+        _check_keywords(kwds)
+        basis = neurons.kernels[kernel]
+        pre, post = find_pairs(connect, len(source), len(target), random_state=random_state)
+        check_size(pre.size * basis.n_basis, "connect: weights", "connect fewer pairs")
+        weights = [f"w_{k}" for k in range(basis.n_basis)]
+        channels = channel_names(kernel, basis)
+        kwds.setdefault("name", "glmsynapses*")
+        if kwds.get("dt") is None:
+            kwds.setdefault("clock", neurons.clock)
+
+        def model(weights, channels):
+            equations = "\n".join(f"{weight} : 1" for weight in weights)
+            pairs = zip(channels, weights)
+            return dict(
+                model=equations,
+                on_pre="\n".join(f"{channel}_post += {weight}" for channel, weight in pairs),
+                # double, whatever precision the user prefers
+                dtype=dict.fromkeys(weights, np.float64),
+            )
+
+        # If Synapses cannot change all channels, the others go into objects of their own,
+        # which the network takes along with this one.
+        n_own = current_target().targets_a_pathway or basis.n_basis
+        super().__init__(source, target, **model(weights[:n_own], channels[:n_own]), **kwds)
+        holders = [self] * n_own
+        for k in range(n_own, basis.n_basis):
+            more = {**kwds, "name": f"{self.name}_{k}", "on_post": None}
+            holders.append(Synapses(source, target, **model([weights[k]], [channels[k]]), **more))
+        self._contained_objects.extend(holders[n_own:])
+        for key, value in dict(
+            basis=basis,
+            kernel=kernel,
+            _weights=list(zip(holders, weights)),
+            _pre=np.zeros(0, dtype=np.int32),
+            _post=np.zeros(0, dtype=np.int32),
+            _is_learned=False,
+        ).items():
+            self.add_attribute(key)
+            setattr(self, key, value)
+        explain_unknown_variables(
+            self, {"w": f"the weights of these synapses are called {', '.join(weights)}"}
+        )
+        for holder in self._holders():
+            time_steps_may_differ(holder)
+            # Brian refuses to run active synapses that have not been connected.
+            holder.active = False
+        self._add_pairs(pre, post)
+
+    def _holders(self):
+        return list(dict.fromkeys(holder for holder, _ in self._weights))
+
+    def connect(self, condition=None, i=None, j=None, p=1.0, random_state=None):
+        """Add synapses, with weights of 0.
+
+        Parameters
+        ----------
+        condition : bool, str or pair of arrays, optional
+            As for `GLMSynapses`; by default all pairs.
+        i, j : int or array_like of int, optional
+            In place of `condition`: indices of source and target, of the same length; a
+            single index goes with all of the other.
+        p : float
+            Probability with which each of the pairs is connected.
+        random_state : None, int, RandomState or Generator
+            Fixes which pairs, the same on every device.  ``None`` takes a state from
+            NumPy's global generator.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument is of the wrong type or out of range, a pair is connected already,
+            or a `Trainer` learns the weights.
+        NotImplementedError
+            On a standalone device after a run has been described, if there are synapses.
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> neurons = glm.GLMNeurons(100, {"coupling": glm.IndicatorBasis(5)})
+        >>> lateral = glm.GLMSynapses(neurons, neurons, "coupling", connect=False)
+        >>> lateral.connect("i != j", p=0.1, random_state=1)
+        >>> lateral.connect(i=[0, 1], j=[0, 1])
+        >>> bool(900 < len(lateral) < 1100)
+        True
+        """
+        if self._is_learned:
+            raise ValueError(
+                f"{self.name} must be connected before a Trainer is made that learns its weights"
+            )
+        if (i is None) != (j is None):
+            raise ValueError("i and j must be given together; for a rule, write a condition in i and j")
+        if i is not None:
+            if condition is not None:
+                raise ValueError("connect takes either a condition or i and j, not both")
+            if isinstance(i, str) or isinstance(j, str):
+                raise TypeError("i and j must be integers; for a rule, write a condition in i and j")
+            condition = np.atleast_1d(i), np.atleast_1d(j)
+            if 1 in (condition[0].size, condition[1].size):
+                condition = np.broadcast_arrays(*condition)
+        elif condition is None:
+            condition = True
+        self._add_pairs(*find_pairs(condition, len(self.source), len(self.target), p, random_state))
+
+    def _add_pairs(self, pre, post):
+        all_pre, all_post = np.concatenate([self._pre, pre]), np.concatenate([self._post, post])
+        if self._pre.size:
+            check_distinct(all_pre, all_post)
+        if not pre.size:
+            return
+        before = self._values()
+        for holder in self._holders():
+            Synapses.connect(holder, i=pre, j=post)
+            holder.active = True
+        self._pre, self._post = all_pre, all_post
+        self._remember(np.concatenate([before, np.zeros((pre.size, len(self._weights)))]))
+
+    def learned_weights(self):
+        """Return what a `Trainer` needs to change the weights; afterwards no synapses can be added.
+
+        Returns
+        -------
+        variables : list of brian2.core.variables.Variable
+            One per basis function.
+        targets : ndarray of int, shape (n_synapses,)
+            Index of the target of each synapse.
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> neurons = glm.GLMNeurons(3, {"coupling": glm.IndicatorBasis(2)})
+        >>> lateral = glm.GLMSynapses(neurons, neurons, "coupling", ([0, 1], [1, 2]))
+        >>> variables, targets = lateral.learned_weights()
+        >>> [variable.name for variable in variables], targets.tolist()
+        (['w_0', 'w_1'], [1, 2])
+        """
+        self._is_learned = True
+        return self._variables(), self._post + getattr(self.target, "start", 0)
+
+    @property
+    def w(self):
+        return WriteThrough(self._read(), "w", self._set_items)
+
+    @w.setter
+    def w(self, value):
+        shape = self._shape()
+        if isinstance(value, str):
+            value = evaluate_weights(value, self._pre, self._post, *shape[:2])
+            written = np.repeat(finite_array(value, "w")[:, np.newaxis], shape[2], axis=1)
+        else:
+            value = finite_array(value, "w")
+            try:
+                value = np.broadcast_to(value, shape)
+            except ValueError:
+                raise ValueError(
+                    f"w must have the shape {shape} or broadcast to it, got {np.shape(value)}"
+                ) from None
+            written = value[self._pre, self._post]
+        if self._pre.size:
+            for (holder, name), column in zip(self._weights, written.T):
+                setattr(holder, name, column)
+            self._remember(written)
+
+    def _remember(self, values):
+        for variable, column in zip(self._variables(), values.T):
+            remember_values(variable, column)
+
+    def _variables(self):
+        return [holder.variables[name] for holder, name in self._weights]
+
+    def _values(self):
+        """Return the weights of each synapse, shape (n_synapses, n_basis)."""
+        if not self._pre.size:
+            return np.zeros((0, len(self._weights)))
+        try:
+            return np.stack([variable.get_value() for variable in self._variables()], axis=1)
+        except NotImplementedError:
+            raise NotImplementedError(
+                f"on a standalone device, the weights of {self.name} are unknown from the first run until "
+                "device.build() has run the program; until then you can set them as a whole, as in "
+                "synapses.w = 1, but not read them"
+            ) from None
+
+    def _shape(self):
+        return len(self.source), len(self.target), len(self._weights)
+
+    def _read(self):
+        """Return the weights as a new array."""
+        check_size(np.prod(self._shape(), dtype=float), "w: values", "read w_0, w_1, ...")
+        w = np.zeros(self._shape())
+        w[self._pre, self._post] = self._values()
+        return w
+
+    def _set_items(self, item, value):
+        chosen = np.zeros(self._shape(), dtype=bool)
+        chosen[item] = True
+        if chosen.any() and np.any(value) and not chosen[self._pre, self._post].any():
+            raise ValueError(f"w: there is no synapse at the index {item!r}")
+        w = self._read()
+        w[item] = value
+        self.w = w
+        return self._read()
+
+    def run_args(self, w):
+        """Return what ``device.run(run_args=...)`` needs to start a program with other weights.
+
+        Parameters
+        ----------
+        w : array_like of float
+            As for the attribute `w`.
+
+        Returns
+        -------
+        dict
+
+        Notes
+        -----
+        For programs of the C++ standalone device that have been built already, with
+        Brian 2.6 or newer.
+
+        Examples
+        --------
+        After ``device.build()`` this is ``device.run(run_args=synapses.run_args(0.5))``.  A
+        program knows a variable for each basis function:
+
+        >>> import glmbrian as glm
+        >>> neurons = glm.GLMNeurons(3, {"coupling": glm.IndicatorBasis(2)})
+        >>> lateral = glm.GLMSynapses(neurons, neurons, "coupling", ([0, 1], [1, 2]))
+        >>> {view.name: values.tolist() for view, values in lateral.run_args([0.5, 2.0]).items()
+        ... }  # doctest: +SKIP
+        {'w_0': [0.5, 0.5], 'w_1': [2.0, 2.0]}
+        """
+        value = np.broadcast_to(finite_array(w, "w"), self._shape())[self._pre, self._post]
+        return run_args(dict(zip(self._weights, value.T)))
+
+    def _title(self):
+        return f"{type(self).__name__} {self.name!r} with {self._pre.size} synapses"
+
+    def _description(self):
+        return {
+            "source": f"{self.source.name!r} of {len(self.source)}",
+            "target": f"{self.target.name!r} of {len(self.target)}",
+            "kernel": f"{self.kernel!r} {self.basis!r}",
+        }
+
+    def kernels(self):
+        """Return the kernels alpha = A w.
+
+        Returns
+        -------
+        ndarray of float, shape (n_source, n_target, window)
+            Entry ``l - 1`` is what a spike adds to the target's potential `l` steps later;
+            0 where there is no synapse.
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> from brian2 import prefs
+        >>> prefs.codegen.target = "numpy"
+        >>> neurons = glm.GLMNeurons(2, {"coupling": glm.IndicatorBasis(3)})
+        >>> lateral = glm.GLMSynapses(neurons, neurons, "coupling", "i != j")
+        >>> lateral.w = [-2.0, -1.0, -0.5]
+        >>> lateral.kernels()[0]
+        array([[ 0. ,  0. ,  0. ],
+               [-2. , -1. , -0.5]])
+        """
+        return self.basis.kernels(self.w)
+
+
+def _check_keywords(kwds):
+    """Check the arguments for `brian2.Synapses` before anything is made."""
+    known = inspect.signature(Synapses.__init__).parameters
+    for key in kwds:
+        if key in _OWN:
+            raise TypeError(f"{key} cannot be given to GLMSynapses: {_OWN[key]}")
+        if key not in known:
+            raise TypeError(f"GLMSynapses takes no argument {key!r}; see its documentation")
+    check_brian_arguments(
+        kwds.get("dt"), kwds.get("clock"), kwds.get("order", 0), kwds.get("name", "glmsynapses*")
+    )
+    delay = kwds.get("delay")
+    for one in delay.values() if isinstance(delay, Mapping) else [delay]:
+        if one is None:
+            continue
+        if not isinstance(one, Quantity) or not have_same_dimensions(one, second) or one.ndim:
+            raise TypeError(
+                "delay must be a single time with a unit, such as 2*ms (for different delays, set "
+                f"synapses.delay afterwards), got {one!r}"
+            )
+        if not 0 <= float(one) < np.inf:
+            raise ValueError(f"delay must be at least 0 and finite, got {one!r}")
+    if not isinstance(kwds.get("namespace"), (Mapping, type(None))):
+        raise TypeError(f"namespace must be a dict of names to values, got {kwds['namespace']!r}")
+    if not isinstance(kwds.get("on_post"), (str, Mapping, type(None))):
+        raise TypeError(f"on_post must be statements such as 'w_0 += 0.1', got {kwds['on_post']!r}")

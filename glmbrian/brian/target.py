@@ -1,0 +1,103 @@
+"""What Brian's current device can do, for code that has to differ.
+
+Brian tells no more than the device's class; so this is the one place that asks for it.
+"""
+
+from dataclasses import dataclass
+
+from brian2.devices.device import get_device
+
+
+@dataclass(frozen=True)
+class Target:
+    """Abilities of a device.
+
+    Attributes
+    ----------
+    name : str
+        By which `brian2.set_device` knows it.
+    runs_at_once : bool
+        Whether a run is over when the call of ``run`` returns.  Otherwise it is only described,
+        and the values of variables are unknown until the program has run.
+    can_stop : bool
+        Whether a spike can end a run.
+    can_train : bool
+        Whether a `glmbrian.Trainer` can change weights between presentations.
+    counts_steps : bool
+        Whether groups can count their steps.  A program that makes a single run, from time 0,
+        can do without.
+    has_index_aliases : bool
+        Whether generated code knows other names for a neuron's index ``i``.
+    has_shared_variables : bool
+        Whether a variable can belong to a group as a whole, and change.
+    has_arrays : bool
+        Whether code can reach arrays other than variables of single neurons: ring buffers,
+        and TimedArrays as drive.
+    targets_a_pathway : int or None
+        How many variables of a neuron one `brian2.Synapses` can change; None for any number.
+    """
+
+    name: str
+    runs_at_once: bool = False
+    can_stop: bool = True
+    can_train: bool = True
+    counts_steps: bool = True
+    has_index_aliases: bool = True
+    has_shared_variables: bool = True
+    has_arrays: bool = True
+    targets_a_pathway: int | None = None
+
+
+#: By the classes of Brian's devices.  A class derived from one of them is another device.
+_TARGETS = {
+    "RuntimeDevice": Target("runtime", runs_at_once=True),
+    "CPPStandaloneDevice": Target("cpp_standalone"),
+    "GeNNDevice": Target(
+        "genn",
+        can_stop=False,
+        can_train=False,
+        counts_steps=False,
+        has_index_aliases=False,
+        has_shared_variables=False,
+        has_arrays=False,
+        targets_a_pathway=1,
+    ),
+}
+
+
+def current_target():
+    """Return the `Target` that stands for Brian's current device.
+
+    Raises
+    ------
+    NotImplementedError
+        If the package does not know the device.
+    """
+    name = type(get_device()).__name__
+    if name not in _TARGETS:
+        known = ", ".join(repr(target.name) for target in _TARGETS.values())
+        raise NotImplementedError(
+            f"GLM neurons are not tested on Brian's device {name}, and could be simulated wrongly there; "
+            f"use one of {known}"
+        )
+    return _TARGETS[name]
+
+
+def index_name(alias):
+    """Return the name of the neuron's index in code.
+
+    This is an `alias` (see `add_index_alias`), since Brian would warn about every `i` in a
+    user's notebook; but "i" on devices whose code knows no aliases.
+    """
+    return alias if current_target().has_index_aliases else "i"
+
+
+def add_index_alias(group, alias):
+    """Make `alias` another name of the index ``i`` in `group`, where there are aliases."""
+    if current_target().has_index_aliases:
+        group.variables.add_reference(alias, group, "i")
+
+
+def shared_flag():
+    """Return the flag of variables that are one for the group, if the device has them."""
+    return "(shared)" if current_target().has_shared_variables else ""

@@ -1,0 +1,1 @@
+"""The classifier, and what it is made of."""

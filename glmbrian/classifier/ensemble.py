@@ -1,0 +1,138 @@
+"""Many classifiers trained at once, on the same input spikes."""
+
+from contextlib import ExitStack
+from dataclasses import asdict, replace
+
+import numpy as np
+from joblib import cpu_count
+
+from ..core.bases import Basis
+from ..devices import get_device
+from .classifier import GLMClassifier
+from ..devices.problem import Parameters
+from ..support.progress import Progress
+from ..support.validation import integer
+
+#: Parameters in which the members of an ensemble may differ.
+OWN_PARAMETERS = ("learning_rate", "start_state", "verbose")
+
+
+def fit_ensemble(classifiers, X, y, sample_weight=None, n_jobs=None):
+    """Train classifiers that differ in start, learning rate or training data at once.
+
+    A simulation holds them as replicas, which see the same spikes: drawing these,
+    and all else that does not depend on the replica, is done once for all.  Each
+    ends with the parameters of its own ``fit(X, y, sample_weight)``.
+
+    Parameters
+    ----------
+    classifiers : list of GLMClassifier
+        They are fitted in place.  They may differ in `learning_rate` and
+        `start_state`; with one and the same integer `random_state`.
+    X, y
+        As for `GLMClassifier.fit`.
+    sample_weight : array_like of float, shape (n_classifiers, n), optional
+        As for `GLMClassifier.fit`, a row a classifier.  Rows of 0 and 1 train on
+        folds of the data.
+    n_jobs : int, optional
+        Processes among which the device ``"cpp_standalone"`` shares the classifiers
+        out; by default as many as there are cores.  The other devices hold all in one
+        simulation.
+
+    Returns
+    -------
+    list of GLMClassifier
+        `classifiers`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If classifiers differ in what they must share, or an argument is not valid.
+
+    Examples
+    --------
+    >>> import glmbrian as glm
+    >>> digits = glm.datasets.load_mnist((5, 7), n_train=10, n_test=10)
+    >>> classifiers = [
+    ...     glm.GLMClassifier(n_steps=4, n_basis=2, n_epochs=1, device="runtime",
+    ...                       random_state=0, learning_rate=rate)
+    ...     for rate in (1e-3, 1e-2)
+    ... ]
+    >>> fitted = glm.fit_ensemble(classifiers, digits.X_train, digits.y_train)
+    >>> fitted[1].weights_.shape
+    (784, 2, 2)
+    """
+    classifiers = _check_alike(classifiers)
+    n_jobs = cpu_count() if n_jobs is None else integer(n_jobs, "n_jobs")
+    with ExitStack() as stack:
+        for classifier in classifiers:
+            stack.enter_context(classifier._unchanged_on_error())
+        _fit(classifiers, X, y, sample_weight, n_jobs)
+    return classifiers
+
+
+def _fit(classifiers, X, y, sample_weight, n_jobs):
+    first, n_replicas = classifiers[0], len(classifiers)
+    for classifier in classifiers:
+        classifier._check_parameters()
+    network, training, inputs, labels, classes, _ = first._prepare(
+        X, y, sample_weight, n_replicas=n_replicas
+    )
+    starts = []
+    for classifier in classifiers:
+        classifier._keys = list(first._keys)
+        starts.append(classifier._start(network))
+    rates = np.array([classifier.learning_rate for classifier in classifiers], dtype=float)
+    training = replace(training, learning_rates=rates)
+    n_presentations = training.n_epochs * len(inputs)
+    device = get_device(first.device)
+    with Progress("training", n_presentations, first.verbose) as progress:
+        parameters, history, timing = device.train(
+            replace(
+                network, n_replicas=n_replicas, n_jobs=n_jobs if device.is_concurrent else 1
+            ),
+            Parameters(
+                np.concatenate([start.weights for start in starts], axis=1),
+                np.concatenate([start.feedback for start in starts]),
+                np.concatenate([start.bias for start in starts]),
+            ),
+            inputs,
+            labels,
+            training,
+            progress,
+        )
+    parameters.check_moderate(history, training)
+    for replica, classifier in enumerate(classifiers):
+        own = parameters.of(slice(replica, replica + 1), network)
+        classifier._set_learned(own.copy(), network, classes, n_presentations)
+        classifier.scaler_, classifier.inputs_seen_ = first.scaler_, first.inputs_seen_
+        if hasattr(first, "feature_names_in_"):
+            classifier.feature_names_in_ = first.feature_names_in_
+        classifier.history_ = history[:, replica]
+        classifier.timing_ = asdict(timing)
+
+
+def _is_same(value, other):
+    if isinstance(value, Basis) and isinstance(other, Basis):
+        return np.array_equal(value.matrix, other.matrix)
+    return value is other or value == other
+
+
+def _check_alike(classifiers):
+    try:
+        classifiers = list(classifiers)
+    except TypeError:
+        classifiers = []
+    if not classifiers or not all(isinstance(member, GLMClassifier) for member in classifiers):
+        raise TypeError("classifiers must be a list of at least one GLMClassifier")
+    if len({id(member) for member in classifiers}) < len(classifiers):
+        raise ValueError("classifiers: one and the same object is given twice")
+    shared = classifiers[0].get_params()
+    for number, member in enumerate(classifiers):
+        for name, value in member.get_params().items():
+            if name not in OWN_PARAMETERS and not _is_same(value, shared[name]):
+                raise ValueError(
+                    f"classifiers may differ only in {', '.join(OWN_PARAMETERS)}, but number "
+                    f"{number} has {name}={value!r} and number 0 has {shared[name]!r}"
+                )
+    return classifiers

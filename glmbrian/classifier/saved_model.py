@@ -1,0 +1,203 @@
+"""The file of a classifier: its content, and the checks before any of it is used."""
+
+import json
+from dataclasses import dataclass
+from typing import Optional
+
+import numpy as np
+
+from ..core.bases import Basis, CustomBasis
+from .input_range import InputRange
+from .labels import as_labels, check_classes
+from ..devices.problem import LARGEST, Parameters
+from ..support.storage import load_npz
+from ..support.validation import finite_array, integer
+
+#: The parts of a file, and the kinds of their dtypes.
+_KINDS = {
+    "weights": "f",
+    "feedback": "f",
+    "bias": "f",
+    "basis": "f",
+    "feedback_basis": "f",
+    "classes": "biufUS",
+    "history": "f",
+    "config": "U",
+    "input_range": "f",
+    "feature_names": "U",
+}
+_OPTIONAL = ("input_range", "feature_names")
+
+#: The entries of the configuration, and those that older files lack.
+_CONFIG = ("parameters", "keys", "version")
+_LATER_CONFIG = ("n_presentations", "inputs", "format")
+
+#: Parameters of `GLMClassifier` that older files lack; they then have their defaults.
+_LATER_PARAMETERS = ("class_weight", "scale_inputs")
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """All that a file holds about a classifier, which has to check the parameters itself.
+
+    parameters : dict
+        Of `GLMClassifier`, as JSON holds them.
+    config : dict
+        The parameters and everything else that is kept as JSON.
+    input_range : ndarray of float, shape (2, n_inputs), optional
+        The lowest and the highest value of each input in training.
+    feature_names : ndarray of str, shape (n_inputs,), optional
+    inputs_seen : InputRange, optional
+    has_checksum : bool
+        Files of version 0.1 have none.
+    """
+
+    parameters: dict
+    config: dict
+    keys: list
+    n_presentations: int
+    learned: Parameters
+    basis: Basis
+    classes: np.ndarray
+    history: np.ndarray
+    input_range: Optional[np.ndarray]
+    feature_names: Optional[np.ndarray]
+    inputs_seen: Optional[InputRange]
+    has_checksum: bool
+
+    @classmethod
+    def read(cls, path, names, n_keys):
+        """Read and check a file.
+
+        Parameters
+        ----------
+        path : str or Path
+        names : iterable of str
+            The parameters that a classifier has.
+        n_keys : int
+            How many random keys it has.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be read.
+        Exception
+            Of any kind, if it is not such a file; see `storage.reading`.
+        """
+        archive = load_npz(path, _KINDS.get, [name for name in _KINDS if name not in _OPTIONAL])
+        content = archive.content
+        config = _read_config(content["config"])
+        basis = CustomBasis(_real(content, "basis", ("window", "n_basis")))
+        classes = content["classes"]
+        if not np.array_equal(check_classes(as_labels(classes, name="classes")[0], "classes"), classes):
+            raise ValueError("classes must be distinct and sorted")
+        n_outputs, n_basis = len(classes), basis.n_basis
+        weights = _real(content, "weights", ("n_inputs", n_outputs, n_basis))
+        n_inputs = len(weights)
+        if n_inputs == 0:
+            raise ValueError("weights must be those of at least one input")
+        if not np.array_equal(content["feedback_basis"], basis.matrix):
+            raise ValueError("feedback_basis must be the same as basis")
+        learned = Parameters(
+            weights,
+            _real(content, "feedback", (n_outputs, n_basis)),
+            _real(content, "bias", (n_outputs,)),
+        )
+        saved = cls(
+            parameters=_parameters(config, names),
+            config=config,
+            keys=_keys(config, n_keys),
+            # Older files lack it; further training then draws the same spikes again.
+            n_presentations=integer(config.get("n_presentations", 0), "n_presentations", 0, 2**63 - 1),
+            learned=learned,
+            basis=basis,
+            classes=classes,
+            history=_real(content, "history", ("n_epochs",)),
+            input_range=_input_range(content, n_inputs),
+            feature_names=_feature_names(content, n_inputs),
+            # Files of version 0.1 do not say.
+            inputs_seen=InputRange.from_config(config["inputs"]) if "inputs" in config else None,
+            has_checksum=archive.has_checksum,
+        )
+        if "n_presentations" in config and len(saved.history) > saved.n_presentations:
+            raise ValueError(
+                f"history must have one entry per epoch, at most {saved.n_presentations}, got "
+                f"{len(saved.history)}"
+            )
+        if "format" in config and not archive.has_checksum:
+            raise ValueError("its checksum is missing")
+        archive.check()
+        return saved
+
+
+def _real(content, name, shape):
+    array = finite_array(content[name], name, shape)
+    if array.size and np.abs(array).max() > LARGEST:
+        raise ValueError(f"{name} must hold values up to {LARGEST:g}, got {np.abs(array).max():g}")
+    return array
+
+
+def _read_config(text):
+    def refuse(constant):
+        raise ValueError(f"config must hold finite numbers, got {constant}")
+
+    if text.shape != ():
+        raise ValueError(f"config must be a single text, got the shape {text.shape}")
+    config = json.loads(text.item(), parse_constant=refuse)
+    if not isinstance(config, dict):
+        raise TypeError(f"config must be a mapping, got {config!r}")
+    for name in _CONFIG:
+        if name not in config:
+            raise ValueError(f"config lacks {name!r}")
+    unknown = sorted(set(config) - {*_CONFIG, *_LATER_CONFIG})
+    if unknown:
+        raise ValueError(f"config holds {unknown[0]!r}, which this version does not know")
+    if not isinstance(config["version"], str):
+        raise TypeError(f"version must be a string, got {config['version']!r}")
+    return config
+
+
+def _parameters(config, names):
+    parameters = config["parameters"]
+    if not isinstance(parameters, dict):
+        raise TypeError(f"parameters must be a mapping, got {parameters!r}")
+    unknown = sorted(set(parameters) - set(names))
+    if unknown:
+        raise ValueError(
+            f"it has the parameter {unknown[0]!r}, which this version does not know; glmbrian "
+            f"{config['version']} has written it"
+        )
+    missing = sorted(set(names) - set(parameters) - set(_LATER_PARAMETERS))
+    if missing:
+        raise ValueError(f"it lacks the parameter {missing[0]!r}")
+    # A file holds no generators; and sizes must be integers even if a basis replaces them.
+    for name, minimum in (("random_state", 0), ("start_state", 0), ("n_basis", 1), ("window", 1)):
+        if parameters[name] is not None:
+            integer(parameters[name], name, minimum)
+    return parameters
+
+
+def _keys(config, n_keys):
+    keys = config["keys"]
+    if not isinstance(keys, list) or len(keys) != n_keys:
+        raise ValueError(f"keys must be a list of {n_keys} integers, got {keys!r}")
+    return [integer(key, f"keys[{place}]", 0, 2**64 - 1) for place, key in enumerate(keys)]
+
+
+def _input_range(content, n_inputs):
+    if "input_range" not in content:
+        return None
+    lowest, highest = input_range = finite_array(content["input_range"], "input_range", (2, n_inputs))
+    with np.errstate(over="ignore"):
+        if np.any(lowest > highest) or not np.all(np.isfinite(highest - lowest)):
+            raise ValueError("input_range must hold the lowest value of each input, then the highest")
+    return input_range
+
+
+def _feature_names(content, n_inputs):
+    names = content.get("feature_names")
+    if names is None:
+        return None
+    if names.shape != (n_inputs,) or len(set(names.tolist())) < n_inputs:
+        raise ValueError(f"feature_names must be {n_inputs} distinct names, got {names.tolist()[:10]}")
+    return names

@@ -1,0 +1,1 @@
+"""The model without a simulator: NumPy only, and no Brian import."""

@@ -1,0 +1,260 @@
+"""What a network is trained for and decides by: one object with all that depends on it.
+
+Trainers, devices and decisions ask an `Objective`, and never for its name.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ..support.validation import choice, integer
+from .likelihoods import desired_train, first_to_spike_gradient, rate_gradient
+
+
+class Objective(ABC):
+    """What training maximises, and how a test decides.
+
+    Derive a class to add one of your own: `desired` and `gradient` for training, `best` and
+    `preference` for decisions.  `GLMClassifier(decoding=...)` and `Trainer(rule=...)` take an
+    instance in place of the names "first-to-spike" and "rate".
+
+    Attributes
+    ----------
+    name : str
+        By which messages and results call it.
+    clamps_outputs : bool
+        Whether outputs emit the desired spikes during training.  Otherwise they are free, and
+        `gradient` is given what they emitted.
+    needs_labels : bool
+        Whether `gradient` needs the label, so that desired spikes alone are not enough.
+    learns_feedback : bool
+        Whether outputs have feedback kernels, and learn them.
+    stops_at_first_spike : bool
+        Whether a test presentation ends with the first output spike.
+    period : int
+        Steps from one desired spike to the next; 1 if that means nothing here.
+    cpp : str
+        A C++ struct body for compiled devices, with the constants ``clamps_outputs``,
+        ``learns_feedback`` and ``stops_at_first_spike``, and the static functions ``desired``
+        and ``gradient``, as in `glmbrian.core.objectives`.  Without it training runs on the runtime
+        device only.
+
+    See Also
+    --------
+    glmbrian.learning : log-likelihoods, and their gradients, to make one from.
+
+    Examples
+    --------
+    The right neuron is to spike in every step, and the others never:
+
+    >>> import glmbrian as glm
+    >>> class Always(glm.Objective):
+    ...     name = "always"
+    ...     def desired(self, label, n_steps, n_outputs):
+    ...         spikes = super().desired(label, n_steps, n_outputs)
+    ...         spikes[:, label] = 1
+    ...         return spikes
+    ...     def gradient(self, potentials, outputs, label, activation):
+    ...         return glm.learning.rate_gradient(potentials, outputs, activation)
+    >>> classifier = glm.GLMClassifier(Always(), n_steps=4, n_basis=2, n_epochs=10, learning_rate=0.1,
+    ...                                bias_init=-1.0, device="runtime", random_state=1)
+    >>> X, y = [[1.0] * 6 + [0.0] * 6, [0.0] * 6 + [1.0] * 6] * 10, ["left", "right"] * 10
+    >>> classifier.fit(X, y).score(X, y) > 0.9
+    True
+    """
+
+    name: ClassVar[str]
+    clamps_outputs: ClassVar[bool] = True
+    needs_labels: ClassVar[bool] = True
+    learns_feedback: ClassVar[bool] = False
+    stops_at_first_spike: ClassVar[bool] = False
+    period: int = 1
+    cpp: ClassVar[str] = ""
+
+    def desired(self, label, n_steps, n_outputs):
+        """Return the spikes wanted of the outputs if `label` is right.
+
+        Parameters
+        ----------
+        label : int
+            Index of the right output.
+        n_steps, n_outputs : int
+
+        Returns
+        -------
+        ndarray of uint8, shape (n_steps, n_outputs)
+            By default there are none.
+        """
+        return np.zeros((n_steps, n_outputs), dtype=np.uint8)
+
+    @abstractmethod
+    def gradient(self, potentials, outputs, label, activation):
+        """Return what one presentation is worth, and its gradient in the potentials.
+
+        Parameters
+        ----------
+        potentials : ndarray of float, shape (T, N_Y)
+        outputs : ndarray of uint8, shape (T, N_Y)
+            Output spikes: the desired ones if outputs are clamped, else those emitted.
+        label : int or None
+            Index of the right output; None if a `glmbrian.Trainer` was given `targets`.
+        activation : glmbrian.Activation
+
+        Returns
+        -------
+        value : float
+            The log-likelihood, or what else is maximised.
+        slope : ndarray of float, shape (T, N_Y)
+        """
+
+    def best(self, outcome):
+        """Return which outputs a test may decide for.
+
+        Parameters
+        ----------
+        outcome : glmbrian.devices.problem.Outcome
+
+        Returns
+        -------
+        ndarray of bool, shape (n, N_Y)
+            By default the outputs with the most spikes.  Rows without any output spike do not
+            count: `on_silence` decides there.
+        """
+        return outcome.counts == outcome.counts.max(axis=1, keepdims=True)
+
+    def preference(self, outcome):
+        """Return the potentials that decide between the `best` outputs, the highest first.
+
+        Parameters
+        ----------
+        outcome : glmbrian.devices.problem.Outcome
+
+        Returns
+        -------
+        ndarray of float, shape (n, N_Y)
+            By default the sums over the presentation.
+        """
+        return outcome.potential_sum
+
+
+@dataclass(frozen=True)
+class FirstToSpike(Objective):
+    """The right output spikes before all others (eqs. first_spk_method_2 to first_spk_method_q).
+
+    Outputs are held silent in training, so that feedback plays no part.
+    """
+
+    name = "first-to-spike"
+    stops_at_first_spike = True
+    cpp = """
+    static constexpr bool clamps_outputs = true, learns_feedback = false, stops_at_first_spike = true;
+    static bool desired(int step, int neuron, int label, int64_t period) { return false; }
+    template <class Activation, class Outputs, int STEPS, int NEURONS>
+    static double gradient(const double (&u)[STEPS][NEURONS], Outputs outputs, int label,
+                           double (&grad)[STEPS][NEURONS])
+    {
+        return glmbrian::first_to_spike_gradient<Activation>(u, label, grad);
+    }
+"""
+
+    def gradient(self, potentials, outputs, label, activation):
+        return first_to_spike_gradient(potentials, label, activation)
+
+    def best(self, outcome):
+        return outcome.counts > 0
+
+    def preference(self, outcome):
+        return outcome.potential_last
+
+
+@dataclass(frozen=True)
+class Rate(Objective):
+    """Outputs emit desired trains, the right one a spike every `period` steps (eq. LL_conv)."""
+
+    period: int = 4
+
+    name = "rate"
+    needs_labels = False
+    learns_feedback = True
+    cpp = """
+    static constexpr bool clamps_outputs = true, learns_feedback = true, stops_at_first_spike = false;
+    static bool desired(int step, int neuron, int label, int64_t period)
+    {
+        return neuron == label && (step + INT64_C(1)) % period == 0;
+    }
+    template <class Activation, class Outputs, int STEPS, int NEURONS>
+    static double gradient(const double (&u)[STEPS][NEURONS], Outputs outputs, int label,
+                           double (&grad)[STEPS][NEURONS])
+    {
+        return glmbrian::rate_gradient<Activation>(u, outputs, grad);
+    }
+"""
+
+    def __post_init__(self):
+        integer(self.period, "period")
+
+    def desired(self, label, n_steps, n_outputs):
+        spikes = super().desired(label, n_steps, n_outputs)
+        spikes[:, label] = desired_train(n_steps, self.period)
+        return spikes
+
+    def gradient(self, potentials, outputs, label, activation):
+        return rate_gradient(potentials, outputs, activation)
+
+
+#: The objectives that come with the package, by the names that stand for them.
+OBJECTIVES = {
+    FirstToSpike.name: lambda period: FirstToSpike(),
+    Rate.name: Rate,
+}
+
+
+def check_objective(objective, argument):
+    """Raise unless `objective` is an `Objective` or the name of one; `argument` names it."""
+    if not isinstance(objective, Objective):
+        choice(objective, argument, tuple(OBJECTIVES))
+
+
+def get_objective(objective, period, argument="objective"):
+    """Return the `Objective` of that name; an `Objective` is returned as it is.
+
+    Parameters
+    ----------
+    objective : {"first-to-spike", "rate"} or Objective
+    period : int
+        Period of the desired spikes, for those that go by their name.
+    argument : str
+        What the caller calls the objective, for error messages.
+
+    Returns
+    -------
+    Objective
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there is none of that name.
+
+    Examples
+    --------
+    >>> get_objective("rate", 3)
+    Rate(period=3)
+    """
+    check_objective(objective, argument)
+    return objective if isinstance(objective, Objective) else OBJECTIVES[objective](period)
+
+
+def objective_to_save(objective):
+    """Return the name by which a file can hold an `Objective`.
+
+    A `ValueError` says so where there is none: code cannot be saved.
+    """
+    made = OBJECTIVES.get(objective.name)
+    if made is None or type(made(objective.period)) is not type(objective):
+        raise ValueError(
+            f"decoding must be one of {', '.join(OBJECTIVES)} to be saved, got one of your own: "
+            f"{objective!r}"
+        )
+    return objective.name

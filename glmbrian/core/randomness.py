@@ -1,0 +1,179 @@
+"""Counter-based random numbers: the same spikes on every device.
+
+A draw is a hash of (key, presentation, step, index) rather than the next value
+of a generator with a state.  NumPy, Cython, C++ and GPU code therefore give the
+same numbers, in whatever order and however many at once they are evaluated.
+
+The hash is the output function of SplitMix64 (Steele, Lea and Flood 2014),
+applied twice: first to the presentation, which gives a base, then to
+``base + GOLDEN * (counter + 1)``.
+"""
+
+import numbers
+
+import numpy as np
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+#: A level is a probability times this.  Levels are compared with 16-bit draws, four of which
+#: come from one 64-bit hash; a second hash decides about the fraction of a level.
+DRAW_LEVELS = 1 << 16
+
+
+def mix64(z):
+    """Scramble unsigned 64-bit integers (array or scalar) one to one."""
+    z = np.asarray(z, dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return z ^ (z >> np.uint64(31))
+
+
+def _hashes(key, counters):
+    with np.errstate(over="ignore"):
+        return mix64(key + GOLDEN * (_unsigned(counters) + np.uint64(1)))
+
+
+def _unsigned(values):
+    return np.asarray(values).astype(np.int64).astype(np.uint64)
+
+
+def hashes(key, presentation, step, index):
+    """Return the 64-bit hashes of (`presentation`, `step`, `index`) under `key`.
+
+    Parameters
+    ----------
+    key : uint64
+        See `derive_keys`.
+    presentation, step, index : array_like of int
+        Broadcast against each other; `index` below 2**32.
+
+    Returns
+    -------
+    ndarray of uint64
+    """
+    step = _unsigned(step)
+    base = _hashes(np.uint64(key), presentation)
+    # The counter has room for 32 bits of the step; the other bits change the base.
+    beyond = step >> np.uint64(32)
+    if beyond.any():
+        base = np.where(beyond, _hashes(base, beyond), base)
+    return _hashes(base, (step << np.uint64(32)) | _unsigned(index))
+
+
+def uniforms(key, presentation, step, index):
+    """Return draws from [0, 1) with 53 random bits each (see `hashes`)."""
+    return (hashes(key, presentation, step, index) >> np.uint64(11)) * 2.0**-53
+
+
+def draws16(key, presentation, step, index):
+    """Return integers drawn from [0, 65536) (see `hashes`).
+
+    Four successive steps share one hash, 16 bits each.
+    """
+    step = _unsigned(step)
+    words = hashes(key, presentation, step >> np.uint64(2), index)
+    return (words >> (np.uint64(16) * (step & np.uint64(3)))) & np.uint64(0xFFFF)
+
+
+def bernoulli(key, presentation, step, index, level):
+    """Return whether events with probability `level` / 65536 happen.
+
+    The 16-bit draws decide (see `draws16`), unless one equals the whole part of the level;
+    then a draw from a second stream is compared with the fraction.
+
+    Parameters
+    ----------
+    key, presentation, step, index
+        See `hashes`.
+    level : array_like of float
+        From 0 to 65536.
+
+    Returns
+    -------
+    ndarray of bool
+    """
+    draws, whole = draws16(key, presentation, step, index), np.floor(level)
+    happens = np.asarray(draws < whole)
+    open_ = (draws == whole) & (whole < level)
+    if open_.any():
+        counters = np.broadcast_arrays(open_, presentation, step, index, level - whole)[1:]
+        presentation, step, index, rest = (np.asarray(values)[open_] for values in counters)
+        happens[open_] = uniforms(_second_key(key), presentation, step, index) < rest
+    return happens
+
+
+def _second_key(key):
+    with np.errstate(over="ignore"):
+        return mix64(np.uint64(key) + np.uint64(1))
+
+
+def shuffled(key, epoch, n):
+    """Return the order in which the `n` presentations of an `epoch` come."""
+    return np.argsort(hashes(key, epoch, 0, np.arange(n)), kind="stable")
+
+
+def check_random_state(random_state, name="random_state"):
+    """Raise unless `derive_keys` takes this random state."""
+    if random_state is None or random_state is np.random:
+        return
+    if isinstance(random_state, (np.random.RandomState, np.random.Generator)):
+        return
+    is_integer = isinstance(random_state, numbers.Integral)
+    if not is_integer or isinstance(random_state, (bool, np.timedelta64)) or random_state < 0:
+        raise ValueError(
+            f"{name} must be None, a non-negative integer, a numpy RandomState or "
+            f"a numpy Generator, got {random_state!r}"
+        )
+
+
+def derive_keys(random_state, *purposes, stream=None):
+    """Return one independent 64-bit key a purpose.
+
+    Parameters
+    ----------
+    random_state : None, int, numpy.random.RandomState or numpy.random.Generator
+        ``None`` draws from NumPy's global generator, which `brian2.seed` sets on
+        the runtime device.
+    *purposes : int
+        What the draws are for; the same purpose gives the same key.
+    stream : str, optional
+        Keys of different streams are independent of each other, and of those without one.
+
+    Returns
+    -------
+    list of int
+    """
+    if stream is not None and not isinstance(stream, str):
+        raise TypeError(f"stream must be a name such as 'hidden', or None, got {stream!r}")
+    if stream == "":
+        raise ValueError("stream must be a name such as 'hidden', or None, got an empty one")
+    name = tuple((stream or "").encode())
+    root = _entropy(random_state)
+    return [
+        int(np.random.SeedSequence(root, spawn_key=(purpose, *name)).generate_state(1, np.uint64)[0])
+        for purpose in purposes
+    ]
+
+
+def _entropy(random_state):
+    check_random_state(random_state)
+    if random_state is None or random_state is np.random:
+        return int(np.random.randint(2**31 - 1))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31 - 1))
+    return int(random_state)
+
+
+def split_key(key):
+    """Return a 64-bit key as two signed 32-bit integers, which Brian can hold."""
+    low, high = np.array([key & 0xFFFFFFFF, key >> 32], dtype=np.uint32).view(np.int32)
+    return int(low), int(high)
+
+
+def join_key(low, high):
+    """Return the 64-bit key that `split_key` has split, as an array of uint64."""
+    mask = np.uint64(0xFFFFFFFF)
+    return (_unsigned(low) & mask) | ((_unsigned(high) & mask) << np.uint64(32))

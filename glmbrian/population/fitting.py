@@ -1,0 +1,383 @@
+"""Maximum-likelihood fits of a population to recorded spike trains.
+
+The rate rule of `glmbrian.learning`, with all data as one batch, taken to its end.
+"""
+
+import warnings
+
+import numpy as np
+
+from ..core.activations import get_activation
+from ..core.bases import as_basis
+from ..brian.connectivity import find_pairs
+from ..core.likelihoods import filtered_in_chunks, rate_gradient
+from ..brian.neurons import stacked
+from .population import GLMPopulation, checked_data, checked_mask, kernels_by_name
+from ..support.validation import integer, real
+
+#: Rows of the design matrix that are weighted at a time.
+_CHUNK = 2**13
+
+#: How often a step is halved at most that does not lead up.
+_LARGEST_HALVING = 60
+
+#: Between these values the squares of all sums are finite and not 0, with room for basis functions.
+_SMALLEST_INPUT, _LARGEST_INPUT = 1e-100, 1e100
+
+#: The largest ratio of an input's mean to its standard deviation.  Beyond it the input looks
+#: constant, since the information matrix holds the square of this ratio.
+_LARGEST_OFFSET = 1e6
+
+
+def fit_population(
+    outputs,
+    inputs=None,
+    kernels=None,
+    feedback=None,
+    activation="sigmoid",
+    penalty=0.0,
+    mask=None,
+    connect=None,
+    tol=1e-8,
+    max_iter=200,
+    dt=None,
+):
+    """Fit the kernels and biases of a population to recorded spike trains.
+
+    The parameters that maximise the log-likelihood of the recorded trains
+    (eq. LL_conv), with these fed back: for the sigmoid, the probit and the cloglog it
+    is concave, and has no other maximum.  Each neuron is fitted by itself, by Fisher
+    scoring: the gradient is that of `glmbrian.learning.rate_log_likelihood`, and each
+    step is its product with the inverse of the Fisher information.
+
+    Parameters
+    ----------
+    outputs : array_like of 0/1, shape (T, n), or Recording
+        Recorded trains of the population.
+    inputs : array_like of float or dict of str to array_like, optional
+        The input of each kernel, shape (T, n_source): spikes, counts or any continuous
+        stimulus.  Give an array if there is one kernel, and leave it out if there is none.
+        Coupling is a kernel whose input is the outputs:
+        ``inputs={"stimulus": x, "coupling": outputs}``.  Recordings are binned.
+    kernels : Basis or dict of str to Basis, optional
+        As for `GLMPopulation`.  Without kernels the neurons have only a bias and, if given,
+        a feedback kernel.
+    feedback : Basis, optional
+        Basis of the feedback kernel.
+    activation : {"sigmoid", "probit", "cloglog"} or Activation
+    penalty : float
+        Strength of a ridge: ``penalty / 2`` times the sum of all squared weights, but
+        not biases, is taken from the log-likelihood (in nats, summed over steps).
+    mask : array_like of bool, shape (T,), optional
+        The steps that count; all by default.  Kernels see the other steps as well.
+        It leaves out the first steps of a recording, before which no input is known;
+        and trials that follow one another in the arrays are kept apart by leaving out
+        the first steps of each, or of the zeros put between them, as many as the
+        longest window.
+    connect : dict of str to (bool, str or pair of arrays), optional
+        For each kernel, the pairs (source, neuron) that have weights, as in
+        `GLMSynapses`.  By default all pairs, except a neuron's coupling with itself if the
+        feedback basis can form the same kernels: the split between the two would then be
+        arbitrary, so the coupling's weights are 0.
+    tol : float
+        Largest distance to the maximum, in standard errors of the parameters.
+    max_iter : int
+        Largest number of steps.
+    dt : Quantity of time, optional
+        Duration of a step of the data, such as ``1*ms``.  By default the step that the data
+        know: that of a `Recording` made from bins or a monitor, or of a Tsd or TsdFrame of
+        pynapple.  The population keeps it, so that its neurons run at this step.
+
+    Returns
+    -------
+    GLMPopulation
+        Where data leave weights undetermined (a source that is always silent, or
+        kernels that can stand for each other) it is one of the maxima.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If shapes do not match, values are not finite, or a neuron spikes never, or in
+        every step that counts: its bias would be infinite.  If the data are not all in the
+        same steps, or not in those of `dt`.  If an input is too large or too small to be
+        squared, or its mean so far from 0 that rounding would hide its variation.
+
+    Warns
+    -----
+    RuntimeWarning
+        If the maximum is at infinity for some neurons: a linear combination of their
+        inputs tells without error when there is no spike, or when there is, as after
+        an own spike with a refractory period.  The fit ends where no more than 1e-8
+        nats can be gained; some weights are then large, and say only so much.  A
+        `penalty` keeps them finite.  Also if `max_iter` steps were not enough, and if a
+        feedback kernel can form part of a neuron's coupling with itself, so that the split
+        between the two is arbitrary.
+
+    Notes
+    -----
+    Memory goes to the design matrix: twice 8 bytes for each step and parameter of a neuron.
+
+    Examples
+    --------
+    An input spikes in every second step; a spike follows one of four of its spikes, and
+    one of eight of its silences.
+
+    >>> import numpy as np
+    >>> import glmbrian as glm
+    >>> x, y = np.zeros((2, 401, 1))
+    >>> x[::2] = y[1::8] = y[2::16] = 1
+    >>> population = glm.fit_population(y, x, glm.IndicatorBasis(1), mask=np.arange(401) > 0)
+    >>> population.firing_probability([[1], [0], [1]])[1:].round(3)
+    array([[0.25 ],
+           [0.125]])
+    """
+    kernels = kernels_by_name({} if kernels is None and inputs is None else kernels)
+    if outputs is None:
+        raise TypeError("outputs must be an array of the shape (T, n), got None")
+    inputs, outputs, n_steps, dt = checked_data(
+        inputs, outputs, kernels, dict.fromkeys(kernels, "n_source"), "n", dt, mask is not None
+    )
+    n = outputs.shape[1]
+    if n == 0:
+        raise ValueError("outputs must have at least one neuron")
+    if feedback is not None:
+        feedback = as_basis(feedback, "feedback")
+    activation = get_activation(activation)
+    penalty = real(penalty, "penalty", 0)
+    tol = real(tol, "tol", 0, strict=True)
+    max_iter = integer(max_iter, "max_iter")
+    rows = checked_mask(mask, n_steps)
+    for name, x in inputs.items():
+        _check_scale(x, x[rows], f"inputs[{name!r}]")
+    connected = _connected(connect, {name: x.shape[1] for name, x in inputs.items()}, n)
+    if feedback is not None:
+        _leave_to_feedback(connected, connect or {}, inputs, outputs, kernels, feedback, penalty)
+    targets = outputs[rows]
+    silences = 1 - targets
+    for events, says in (targets, "never spikes"), (silences, "always spikes"):
+        missing = np.flatnonzero(~events.any(axis=0))
+        if missing.size:
+            raise ValueError(
+                f"outputs: neuron {missing[0]} {says} in the steps that count, "
+                "and no bias is the best for it; leave it out"
+            )
+
+    common = (design_matrix(inputs, kernels) if kernels else np.ones((n_steps, 1)))[rows]
+    parameters = np.zeros((n, common.shape[1]))
+    feedback_weights = None if feedback is None else np.zeros((n, feedback.n_basis))
+    endless, unfinished = [], []
+    for i in range(n):
+        free = np.concatenate(
+            [[True], *(np.repeat(connected[key][:, i], kernels[key].n_basis) for key in kernels)]
+        )
+        design = common[:, free]
+        if feedback is not None:
+            design = np.hstack([design, filtered_by_each(outputs[:, [i]], feedback)[rows]])
+        best, outcome = _maximise(design, targets[:, i], activation, penalty, tol, max_iter)
+        parameters[i, free] = best[: free.sum()]
+        if feedback is not None:
+            feedback_weights[i] = best[free.sum() :]
+        if outcome == "endless":
+            endless.append(i)
+        elif outcome == "unfinished":
+            unfinished.append(i)
+    if endless:
+        warnings.warn(
+            f"the likelihood of the neurons {endless} has no finite maximum: their inputs tell "
+            "some steps without a spike, or with one, without error, and some weights are only "
+            "as large as the fit got; a penalty above 0 keeps them finite",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    if unfinished:
+        warnings.warn(
+            f"the fit of the neurons {unfinished} did not reach the maximum in "
+            f"max_iter={max_iter} steps",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    bias, weights = split_parameters(parameters, inputs, kernels)
+    return GLMPopulation(bias, kernels, weights, feedback, feedback_weights, activation, dt)
+
+
+def design_matrix(inputs, kernels):
+    """Return what the bias and each weight are multiplied by, step by step.
+
+    Parameters
+    ----------
+    inputs : dict of str to ndarray of float, shape (T, n_source)
+    kernels : dict of str to Basis
+        At least one.
+
+    Returns
+    -------
+    ndarray of float, shape (T, 1 + sum of n_source * n_basis)
+        A one for the bias, then for each kernel, each source and each basis function
+        the input filtered by it.
+    """
+    columns = [filtered_by_each(inputs[name], basis) for name, basis in kernels.items()]
+    return np.hstack([np.ones((len(columns[0]), 1)), *columns])
+
+
+def filtered_by_each(series, basis):
+    """Filter each column by each basis function: (T, N) to (T, N * n_basis)."""
+    by_function = [
+        filtered_in_chunks(series, lambda part: part[np.newaxis], basis.matrix[:, [k]])
+        for k in range(basis.n_basis)
+    ]
+    return np.stack(by_function, axis=2).reshape(len(series), series.shape[1] * len(by_function))
+
+
+def split_parameters(parameters, inputs, kernels):
+    """Return bias and weights from parameters (n, n_columns of `design_matrix`)."""
+    n_weights = [inputs[name].shape[1] * basis.n_basis for name, basis in kernels.items()]
+    bias, *parts = np.split(parameters, np.cumsum([1, *n_weights])[:-1], axis=1)
+    weights = {
+        name: part.reshape(len(parameters), inputs[name].shape[1], basis.n_basis).swapaxes(0, 1)
+        for part, (name, basis) in zip(parts, kernels.items())
+    }
+    return bias[:, 0], weights
+
+
+def penalised_log_likelihood(parameters, design, spikes, activation, penalty):
+    """Return the objective of one neuron, its gradient, and the potential.
+
+    `parameters` are the bias and the weights, `design` (T, n_parameters) what they are
+    multiplied by, `spikes` (T,) the recorded train.
+    """
+    u = design @ parameters
+    value, grad_u = rate_gradient(u, spikes, activation)
+    weights = np.append(0.0, parameters[1:])
+    return value - penalty / 2 * weights @ weights, design.T @ grad_u - penalty * weights, u
+
+
+def _maximise(design, spikes, activation, penalty, tol, max_iter):
+    """Return the parameters of one neuron with the largest penalised log-likelihood.
+
+    Also how it ended: "converged", "endless" or "unfinished".
+    """
+    parameters = np.zeros(design.shape[1])
+    if parameters.size > 1:
+        # From the bias alone, half of the steps are in one dimension.
+        parameters[:1] = _maximise(design[:, :1], spikes, activation, penalty, tol, max_iter)[0]
+    ridge = penalty * np.diag(np.arange(parameters.size) > 0)
+
+    def objective(parameters):
+        # A step too far may have a log-likelihood of -inf.
+        with np.errstate(over="ignore"):
+            return penalised_log_likelihood(parameters, design, spikes, activation, penalty)
+
+    value, gradient, u = objective(parameters)
+    for _ in range(max_iter):
+        # The Fisher information is positive whatever the activation, where the second
+        # derivative might not be, and needs no more than the slopes.
+        weights = -activation.log_spike_slope(u) * activation.log_silence_slope(u)
+        step = _solve(_gram(design, weights) + ridge, gradient)
+        # The squared distance to the maximum in standard errors, and twice what there is
+        # to gain, if the objective were quadratic.
+        gain = gradient @ step
+        if gain <= tol * tol:
+            return parameters + step, "converged"
+        if gain < 1e-8 and np.abs(design @ step).max() > 0.01:
+            return parameters, "endless"
+        for _ in range(_LARGEST_HALVING):
+            new_value, new_gradient, new_u = objective(parameters + step)
+            if new_value >= value - 1e-12 * abs(value):
+                break
+            step /= 2
+        parameters = parameters + step
+        value, gradient, u = new_value, new_gradient, new_u
+    return parameters, "unfinished"
+
+
+def _gram(design, weights):
+    """Return ``design.T @ diag(weights) @ design``, without a copy of the whole."""
+    total = 0.0
+    for start in range(0, len(design), _CHUNK):
+        rows = slice(start, start + _CHUNK)
+        part = np.sqrt(weights[rows])[:, np.newaxis] * design[rows]
+        total = total + part.T @ part
+    return total
+
+
+def _solve(matrix, vector):
+    """Solve for a positive semidefinite matrix, with nothing along its null space."""
+    # On a scale on which all parameters are alike, small values are those of rounding.
+    scale = np.sqrt(np.diag(matrix))
+    absent = scale == 0
+    scale[absent] = 1.0
+    values, axes = np.linalg.eigh(matrix / np.outer(scale, scale))
+    kept = values > values.size * np.finfo(float).eps * values[-1]
+    axes = axes[:, kept]
+    axes[absent] = 0.0
+    return axes @ (axes.T @ (vector / scale) / values[kept]) / scale
+
+
+def _connected(connect, n_sources, n):
+    """Return for each kernel which pairs have weights, shape (n_source, n)."""
+    connect = {} if connect is None else connect
+    if not isinstance(connect, dict) or not set(connect) <= set(n_sources):
+        raise ValueError(
+            f"connect must be a dict with keys among {list(n_sources)}, got {connect!r}"
+        )
+    connected = {}
+    for name, n_source in n_sources.items():
+        connected[name] = np.zeros((n_source, n), dtype=bool)
+        connected[name][find_pairs(connect.get(name, True), n_source, n)] = True
+    return connected
+
+
+def _leave_to_feedback(connected, connect, inputs, outputs, kernels, feedback, penalty):
+    """Remove each neuron's own train from `connected` if the feedback kernel already covers it.
+
+    Only if the user has not said what is connected, and no kernel is lost.
+    """
+    arbitrary = []
+    own_trains = [train.tobytes() for train in outputs.T.astype(float)]
+    for name, x in inputs.items():
+        own = np.array(
+            [[column == train for train in own_trains] for column in (c.tobytes() for c in x.T)]
+        ).reshape(connected[name].shape)
+        if not np.any(own & connected[name]):
+            continue
+        own_rank, both_rank = _ranks(feedback.matrix, kernels[name].matrix)
+        if both_rank == own_rank and name not in connect:
+            connected[name] &= ~own
+        elif both_rank < own_rank + np.linalg.matrix_rank(kernels[name].matrix):
+            arbitrary.append(name)
+    # A penalty would determine the split.
+    if arbitrary and penalty == 0:
+        warnings.warn(
+            f"the kernels {arbitrary} couple neurons with themselves, and the feedback kernel can form "
+            "part of the same: the fit has split the two arbitrarily. Pass connect="
+            f"{{{arbitrary[0]!r}: 'i != j'}} to leave a neuron's effect on itself to the feedback, "
+            "or leave feedback out",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+
+def _ranks(first, second):
+    """Return the ranks of the first basis, and of both together."""
+    both = stacked([first, second])
+    both = both / np.maximum(np.abs(both).max(axis=0), np.finfo(float).tiny)
+    return np.linalg.matrix_rank(both[:, : first.shape[1]]), np.linalg.matrix_rank(both)
+
+
+def _check_scale(x, counted, name):
+    """Raise if double precision cannot hold an input, shape (T, n_source), and its squares."""
+    largest = np.abs(x).max(axis=0, initial=0.0)
+    for source in np.flatnonzero(
+        (largest > 0) & ((largest < _SMALLEST_INPUT) | (largest > _LARGEST_INPUT))
+    ):
+        raise ValueError(
+            f"{name} must be on a scale from {_SMALLEST_INPUT:g} to {_LARGEST_INPUT:g}, but source "
+            f"{source} goes up to {largest[source]:g}; divide it by its standard deviation"
+        )
+    spread, mean = np.ptp(counted, axis=0), np.abs(counted.mean(axis=0))
+    for source in np.flatnonzero((spread > 0) & (mean > _LARGEST_OFFSET * counted.std(axis=0))):
+        raise ValueError(
+            f"{name}: source {source} varies by {spread[source]:g} only, around a mean of "
+            f"{mean[source]:g}, so that rounding would hide the variation; subtract the mean, which the "
+            "bias replaces"
+        )

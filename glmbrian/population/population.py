@@ -1,0 +1,835 @@
+"""The parameters of a population of GLM neurons, apart from any simulation."""
+
+import numpy as np
+from brian2 import second
+from sklearn.utils.validation import check_is_fitted
+
+from ..core.activations import get_activation, name_to_save
+from ..core.bases import CustomBasis, IndicatorBasis, as_basis
+from ..support.display import html_table
+from ..classifier.classifier import GLMClassifier
+from ..core.likelihoods import potential_of_inputs, potential_of_outputs, rate_gradient
+from ..brian.neurons import GLMNeurons, _named_kernels
+from ..support.storage import as_path, load_npz, reading, save_npz
+from ..brian.synapses import GLMSynapses
+from ..brian.time_steps import in_steps, neuron_clock, require_step, time_step
+from ..support.validation import binary_array, choice, finite_array, plain_array
+
+
+class GLMPopulation:
+    """The parameters of GLM neurons: what is fitted, and then simulated.
+
+    The membrane potential of neuron i in step t is that of `GLMNeurons`
+    (eq. membrane_potential_GLM): the sum of its inputs weighted by the synaptic
+    kernels alpha = A w, of its own spikes weighted by the feedback kernel beta = B v,
+    and of the bias.  Inputs may be several, each with a kernel of its own name.  The
+    population is an input to itself where one kernel, called "coupling" say, gets its
+    outputs: ``inputs={"stimulus": x, "coupling": outputs}``.
+
+    Parameters
+    ----------
+    bias : array_like of float, shape (n,)
+    kernels : Basis or dict of str to Basis
+        Basis of the synaptic kernels, called ``"stimulus"``, or several by name; ``{}`` for
+        neurons that only their bias and their own spikes drive.
+    weights : array_like of float or dict of str to array_like
+        Weights w of each kernel, shape (n_source, n, n_basis); an array where there
+        is one kernel.
+    feedback : Basis, optional
+        Basis of the feedback kernel.
+    feedback_weights : array_like of float, shape (n, n_basis), optional
+        Weights v of the feedback kernel.  The last two go together.
+    activation : {"sigmoid", "probit", "cloglog"} or Activation
+        The firing probability g(u).
+    dt : Quantity of time, optional
+        Duration of a step, such as ``1*ms``, at which the parameters were fitted.  Neurons
+        of the population run at this step only.
+
+    Attributes
+    ----------
+    n : int
+        Number of neurons.
+    dt : Quantity or None
+        Duration of a step; None if it is unknown.  It can be set.
+    bias, kernels, weights, feedback, feedback_weights, activation
+        As above; `kernels` and `weights` are dicts.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is of the wrong type, or shapes do not match.
+
+    See Also
+    --------
+    fit_population : fits a population to recorded spike trains.
+
+    Examples
+    --------
+    Two neurons that see one input; the first excites it, and the second inhibits:
+
+    >>> import glmbrian as glm
+    >>> population = glm.GLMPopulation(
+    ...     [-1.0, 0.0], glm.IndicatorBasis(2), [[[2.0, 1.0], [-3.0, 0.0]]]
+    ... )
+    >>> population.membrane_potential([[1], [0], [0], [0]])
+    array([[-1.,  0.],
+           [ 1., -3.],
+           [ 0.,  0.],
+           [-1.,  0.]])
+    """
+
+    # For populations that earlier versions have pickled.
+    _dt = None
+
+    def __init__(
+        self,
+        bias,
+        kernels,
+        weights,
+        feedback=None,
+        feedback_weights=None,
+        activation="sigmoid",
+        dt=None,
+    ):
+        self.bias = finite_array(bias, "bias", ("n",)).copy()
+        if self.n == 0:
+            raise ValueError("bias must have at least one entry")
+        self.kernels = kernels_by_name(kernels)
+        weights = by_kernel(weights, "weights", self.kernels)
+        self.weights = {
+            name: finite_array(
+                weights[name], f"weights[{name!r}]", ("n_source", self.n, basis.n_basis)
+            ).copy()
+            for name, basis in self.kernels.items()
+        }
+        if (feedback is None) != (feedback_weights is None):
+            raise ValueError("feedback and feedback_weights must be given together")
+        self.feedback = self.feedback_weights = None
+        if feedback is not None:
+            self.feedback = as_basis(feedback, "feedback")
+            self.feedback_weights = finite_array(
+                feedback_weights, "feedback_weights", (self.n, feedback.n_basis)
+            ).copy()
+        self.activation = get_activation(activation)
+        self.dt = dt
+
+    @classmethod
+    def from_kernels(cls, bias, kernels, feedback=None, activation="sigmoid", dt=None):
+        """Return the population with these kernels, each given by its values.
+
+        Parameters
+        ----------
+        bias : array_like of float, shape (n,)
+        kernels : array_like of float or dict of str to array_like
+            Kernels of shape (n_source, n, window), called ``"stimulus"``, or several
+            by name.  Entry ``l - 1`` is what an input gives `l` steps later.
+        feedback : array_like of float, shape (n, window), optional
+            Feedback kernels.
+        activation : str or Activation
+        dt : Quantity of time, optional
+            As for `GLMPopulation`.
+
+        Returns
+        -------
+        GLMPopulation
+            Its weights are the kernels; its bases are `IndicatorBasis`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As for `GLMPopulation`.
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> glm.GLMPopulation.from_kernels([0.0], [[[1.0, 0.5, 0.2]]]).kernel("stimulus")
+        array([[[1. , 0.5, 0.2]]])
+        """
+        if not isinstance(kernels, dict):
+            kernels = {"stimulus": kernels}
+        weights = {
+            name: finite_array(kernel, f"kernels[{name!r}]", ("n_source", "n", "window"))
+            for name, kernel in kernels.items()
+        }
+        bases = {name: IndicatorBasis(kernel.shape[2]) for name, kernel in weights.items()}
+        basis = None
+        if feedback is not None:
+            feedback = finite_array(feedback, "feedback", ("n", "window"))
+            for name, kernel in weights.items():
+                if len(feedback) != kernel.shape[1]:
+                    raise ValueError(
+                        f"feedback must have the shape ({kernel.shape[1]}, window), since "
+                        f"kernels[{name!r}] are for {kernel.shape[1]} neurons, got {feedback.shape}"
+                    )
+            basis = IndicatorBasis(feedback.shape[1])
+        return cls(bias, bases, weights, basis, feedback, activation, dt)
+
+    @classmethod
+    def from_classifier(cls, classifier, dt=None):
+        """Return the output neurons of a fitted classifier, for use in a network.
+
+        Parameters
+        ----------
+        classifier : GLMClassifier
+        dt : Quantity of time, optional
+            Duration of a step in the network.  The steps of a classifier have none.
+
+        Returns
+        -------
+        GLMPopulation
+            One neuron per class, in the order of ``classifier.classes_``, with the kernel
+            ``"stimulus"`` from the inputs.  With rate decoding there is also feedback.
+
+        Raises
+        ------
+        TypeError
+            If `classifier` is something else.
+        sklearn.exceptions.NotFittedError
+            If it is not fitted.
+
+        Examples
+        --------
+        >>> import numpy as np, glmbrian as glm
+        >>> from brian2 import ms
+        >>> X, y = np.array([[0.0, 1.0], [1.0, 0.0]] * 5), [0, 1] * 5
+        >>> classifier = glm.GLMClassifier(n_steps=4, n_epochs=1, device="runtime", verbose=False)
+        >>> population = glm.GLMPopulation.from_classifier(classifier.fit(X, y), dt=1 * ms)
+        >>> population.n, population.kernel("stimulus").shape
+        (2, (2, 2, 8))
+        """
+        if not isinstance(classifier, GLMClassifier):
+            raise TypeError(f"classifier must be a GLMClassifier, got {classifier!r}")
+        check_is_fitted(classifier, "weights_")
+        fed_back = classifier.objective.learns_feedback
+        return cls(
+            classifier.bias_,
+            classifier.basis_,
+            classifier.weights_,
+            classifier.basis_ if fed_back else None,
+            classifier.feedback_ if fed_back else None,
+            classifier.activation,
+            dt,
+        )
+
+    @classmethod
+    def from_network(cls, neurons, synapses=()):
+        """Read the parameters of neurons and synapses of a Brian network.
+
+        Parameters
+        ----------
+        neurons : GLMNeurons
+        synapses : GLMSynapses or list of GLMSynapses
+            All synapses onto these neurons.  Where several are of one kernel, the
+            sources of that kernel are those of the first, followed by those of the
+            next, in the order of this list: so are the columns of its input.  Kernels
+            without synapses are left out; by default there are none.
+
+        Returns
+        -------
+        GLMPopulation
+            Its `dt` is that of the neurons' clock.
+
+        Raises
+        ------
+        TypeError
+            If the arguments are of another type.
+        ValueError
+            If synapses go to other neurons, to some of the neurons only, or have a
+            delay, which a population does not know.
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> from brian2 import SpikeGeneratorGroup, ms, prefs
+        >>> prefs.codegen.target = "numpy"
+        >>> inputs = SpikeGeneratorGroup(1, [0], [0] * ms)
+        >>> neurons = glm.GLMNeurons(2, glm.IndicatorBasis(2))
+        >>> neurons.bias = [-1.0, 0.5]
+        >>> synapses = glm.GLMSynapses(inputs, neurons)
+        >>> synapses.w = [[[2.0, 1.0], [-3.0, 0.0]]]
+        >>> population = glm.GLMPopulation.from_network(neurons, synapses)
+        >>> population.bias
+        array([-1. ,  0.5])
+        >>> population.kernel("stimulus")
+        array([[[ 2.,  1.],
+                [-3.,  0.]]])
+        """
+        if not isinstance(neurons, GLMNeurons):
+            raise TypeError(f"neurons must be GLMNeurons, got {neurons!r}")
+        weights = {}
+        if not isinstance(synapses, (list, tuple)):
+            synapses = [synapses]
+        for each in synapses:
+            if not isinstance(each, GLMSynapses):
+                raise TypeError(f"synapses must be GLMSynapses, got {each!r}")
+            if each.target is not neurons:
+                raise ValueError(
+                    f"synapses: the target of {each.name} must be all of the neurons, "
+                    f"got {each.target!r}"
+                )
+            if np.any(np.asarray(each.delay) > 0):
+                raise ValueError(
+                    f"synapses: {each.name} have a delay; make it part of the kernel, by zeros "
+                    "at its first lags"
+                )
+            weights.setdefault(each.kernel, []).append(each.w)
+        kernels = {name: basis for name, basis in neurons.kernels.items() if name in weights}
+        return cls(
+            np.array(neurons.bias),
+            kernels,
+            {name: np.concatenate(weights[name]) for name in kernels},
+            neurons.feedback,
+            None if neurons.feedback is None else neurons.feedback_weights,
+            neurons.activation,
+            neurons.clock.dt,
+        )
+
+    @property
+    def dt(self):
+        """Duration of a step, a Quantity, or None if it is unknown."""
+        return self._dt
+
+    @dt.setter
+    def dt(self, dt):
+        self._dt = time_step(dt)
+
+    @property
+    def n(self):
+        """Number of neurons."""
+        return self.bias.size
+
+    def kernel(self, name="stimulus"):
+        """Return the kernels alpha = A w of one name.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        ndarray of float, shape (n_source, n, window)
+            Entry ``l - 1`` is what an input gives `l` steps later.
+
+        Raises
+        ------
+        ValueError
+            If there is no such kernel.
+
+        Examples
+        --------
+        Two functions of three lags each, and the kernel that they form:
+
+        >>> import glmbrian as glm
+        >>> basis = glm.CustomBasis([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]])
+        >>> population = glm.GLMPopulation([0.0], {"coupling": basis}, [[[2.0, -1.0]]])
+        >>> population.kernel("coupling")
+        array([[[ 2. ,  0.5, -1. ]]])
+        """
+        self._require_kernel(name, "name")
+        return self.kernels[name].kernels(self.weights[name])
+
+    def feedback_kernels(self):
+        """Return the feedback kernels beta = B v.
+
+        Returns
+        -------
+        ndarray of float, shape (n, window)
+            Entry ``l - 1`` is what a neuron's own spike gives `l` steps later.
+
+        Raises
+        ------
+        AttributeError
+            If this population has no feedback kernel.
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> population = glm.GLMPopulation(
+        ...     [0.0], glm.IndicatorBasis(1), [[[1.0]]],
+        ...     feedback=glm.CustomBasis([[1.0], [0.5]]), feedback_weights=[[-4.0]]
+        ... )
+        >>> population.feedback_kernels()
+        array([[-4., -2.]])
+        """
+        if self.feedback is None:
+            raise AttributeError(
+                "this population has no feedback kernel: create it with "
+                "GLMPopulation(..., feedback=basis, feedback_weights=...)"
+            )
+        return self.feedback.kernels(self.feedback_weights)
+
+    def membrane_potential(self, inputs=None, outputs=None):
+        """Return the membrane potentials that given trains cause.
+
+        Eq. membrane_potential_GLM: step t sees what came in the steps
+        ``t - window`` to ``t - 1``.  Nothing came before the first.
+
+        Parameters
+        ----------
+        inputs : array_like of float or dict of str to array_like
+            The input of each kernel, shape (T, n_source): spikes, counts or any
+            continuous stimulus.  Give an array if there is one kernel, and leave it out if
+            there is none.  A `Recording` is binned in steps of `dt`.
+        outputs : array_like of 0/1, shape (T, n), optional
+            Output trains; needed if there is a feedback kernel, or no other kernel.
+
+        Returns
+        -------
+        u : ndarray of float, shape (T, n)
+
+        Raises
+        ------
+        ValueError, TypeError
+            If inputs are missing, shapes do not match, values are not finite, or data
+            are in steps other than `dt`.
+
+        Examples
+        --------
+        The input is seen for two steps, and the neuron's own spike for one:
+
+        >>> import glmbrian as glm
+        >>> population = glm.GLMPopulation.from_kernels(
+        ...     [-1.0], [[[2.0, 1.0]]], feedback=[[-3.0]]
+        ... )
+        >>> population.membrane_potential([[1], [0], [0], [0]], outputs=[[0], [1], [0], [0]])
+        array([[-1.],
+               [ 1.],
+               [-3.],
+               [-1.]])
+        """
+        n_sources = {name: len(weights) for name, weights in self.weights.items()}
+        inputs, outputs, n_steps, _ = checked_data(
+            inputs, outputs, self.kernels, n_sources, self.n, self.dt, has_mask=True
+        )
+        if outputs is None and self.feedback is not None:
+            raise ValueError("outputs are needed: these neurons have a feedback kernel")
+        u = np.tile(self.bias, (n_steps, 1))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for name, basis in self.kernels.items():
+                u += potential_of_inputs(inputs[name], basis.matrix, self.weights[name], 0.0)
+        if not np.all(np.isfinite(u)):
+            raise ValueError("inputs are too large: some potentials are not finite; use smaller inputs")
+        if self.feedback is not None:
+            u += potential_of_outputs(outputs, self.feedback.matrix, self.feedback_weights)
+        return u
+
+    def firing_probability(self, inputs=None, outputs=None):
+        """Return the firing probabilities g(u) that given trains cause.
+
+        Parameters
+        ----------
+        inputs, outputs
+            As for `membrane_potential`.
+
+        Returns
+        -------
+        ndarray of float, shape (T, n)
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for `membrane_potential`.
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> population = glm.GLMPopulation.from_kernels([0.0], [[[2.0, -1.0]]])
+        >>> population.firing_probability([[1], [0], [0], [0]]).round(2)
+        array([[0.5 ],
+               [0.88],
+               [0.27],
+               [0.5 ]])
+        """
+        return self.activation.probability(self.membrane_potential(inputs, outputs))
+
+    def log_likelihood(self, outputs, inputs=None, mask=None):
+        """Return the log-probability of output trains, given themselves and the inputs.
+
+        Eq. LL_conv, in nats, summed over steps and neurons: the outputs are fed back,
+        as is all that `inputs` says.
+
+        Parameters
+        ----------
+        outputs : array_like of 0/1, shape (T, n)
+        inputs : array_like of float or dict of str to array_like
+            As for `membrane_potential`.
+        mask : array_like of bool, shape (T,), optional
+            The steps that count; all by default.  See `fit_population`.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for `membrane_potential`, or if `mask` is not valid.
+
+        Examples
+        --------
+        A spike that the input makes likely, in three steps and in its own step only:
+
+        >>> import glmbrian as glm
+        >>> population = glm.GLMPopulation.from_kernels([0.0], [[[2.0]]])
+        >>> inputs, outputs = [[1], [0], [0]], [[0], [1], [0]]
+        >>> round(float(population.log_likelihood(outputs, inputs)), 3)
+        -1.513
+        >>> round(float(population.log_likelihood(outputs, inputs, [False, True, False])), 3)
+        -0.127
+        """
+        if outputs is None:
+            raise TypeError(f"outputs must be an array of the shape (T, {self.n}), got None")
+        u = self.membrane_potential(inputs, outputs)
+        outputs = in_steps({"outputs": outputs}, self.dt, mask is not None)[0]["outputs"]
+        outputs = binary_array(outputs, "outputs", u.shape)
+        rows = checked_mask(mask, len(u))
+        return rate_gradient(u[rows], outputs[rows], self.activation)[0]
+
+    def drive(self, stimulus, kernel="stimulus"):
+        """Return the part of the membrane potential that a continuous stimulus causes.
+
+        Parameters
+        ----------
+        stimulus : array_like of float, shape (T, n_source)
+            One sample a step.
+        kernel : str
+            Name of the kernel that filters it.
+
+        Returns
+        -------
+        ndarray of float, shape (T, n)
+            Step t sees the samples up to ``t - 1``.  For a simulation, pass it to
+            ``population.neurons(drive=...)`` as a `brian2.TimedArray` with the
+            population's `dt`.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If there is no such kernel, or shapes do not match.
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> from brian2 import Network, StateMonitor, TimedArray, ms, prefs
+        >>> prefs.codegen.target = "numpy"
+        >>> population = glm.GLMPopulation.from_kernels([-2.0], [[[1.0, 0.5]]])
+        >>> drive = population.drive([[1.0], [0.0], [0.0], [3.0], [0.0]])
+        >>> drive[:, 0].tolist()
+        [0.0, 1.0, 0.5, 0.0, 3.0]
+        >>> neurons = population.neurons(drive=TimedArray(drive, dt=1 * ms), dt=1 * ms)
+        >>> monitor = StateMonitor(neurons, "u", record=True, when="end")
+        >>> Network(neurons, monitor).run(5 * ms)
+        >>> monitor.u[0]
+        array([-2. , -1. , -1.5, -2. ,  1. ])
+        """
+        self._require_kernel(kernel, "kernel")
+        basis, weights = self.kernels[kernel], self.weights[kernel]
+        stimulus = in_steps({"stimulus": stimulus}, self.dt, has_mask=True)[0]["stimulus"]
+        stimulus = finite_array(stimulus, "stimulus", ("T", len(weights)))
+        _require_steps(stimulus, "stimulus")
+        return potential_of_inputs(stimulus, basis.matrix, weights, 0.0)
+
+    def neurons(self, **kwds):
+        """Return `GLMNeurons` with these parameters.
+
+        Parameters
+        ----------
+        **kwds
+            Handed to `GLMNeurons`: ``dt``, ``random_state``, ``name`` and so on.
+
+        Returns
+        -------
+        GLMNeurons
+            Without synapses; see `synapses`.  Their time step is `dt`: if Brian's default
+            clock has another, they get a clock of their own.  If the population has no
+            kernels, they get an unused kernel ``"stimulus"`` of one lag.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As for `GLMNeurons`; if ``dt`` or ``clock`` differ from the population's `dt`; or
+            if the step is unknown: the population's `dt` is None, ``dt`` is not given, and
+            Brian's default clock is still at its own 0.1 ms.  Also when a run begins, if
+            the step of the neurons' clock has been changed since.
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> from brian2 import Network, ms, prefs
+        >>> prefs.codegen.target = "numpy"
+        >>> population = glm.GLMPopulation.from_kernels([-1.0], {"coupling": [[[-2.0]]]})
+        >>> neurons = population.neurons(dt=1 * ms, random_state=1)
+        >>> coupling = population.synapses(neurons, neurons, "coupling")
+        >>> Network(neurons, coupling).run(20 * ms)
+        """
+        kwds.update(neuron_clock(self.dt, kwds))
+        kernels = self.kernels or {"stimulus": IndicatorBasis(1)}
+        neurons = GLMNeurons(self.n, kernels, self.feedback, self.activation, **kwds)
+        neurons.fitted_dt = self.dt
+        neurons.bias = self.bias
+        if self.feedback is not None:
+            neurons.feedback_weights = self.feedback_weights
+        return neurons
+
+    def synapses(self, source, target, kernel="stimulus", connect=True, **kwds):
+        """Return `GLMSynapses` with the weights of one kernel.
+
+        Parameters
+        ----------
+        source : brian2 spike source
+            As many cells as the kernel has sources.
+        target : GLMNeurons
+            Neurons of this population (see `neurons`).
+        kernel : str
+            Name of the kernel.
+        connect : bool, str or pair of arrays
+            As for `GLMSynapses`.  The weights of pairs that are not connected are
+            left out.
+        **kwds
+            Handed to `GLMSynapses`.
+
+        Returns
+        -------
+        GLMSynapses
+
+        Raises
+        ------
+        ValueError, TypeError
+            If there is no such kernel, source or target have another size, or the target's
+            time step is not the population's.
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> from brian2 import Network, SpikeGeneratorGroup, ms, prefs
+        >>> prefs.codegen.target = "numpy"
+        >>> population = glm.GLMPopulation.from_kernels([-1.0, -1.0], [[[2.0], [-3.0]]])
+        >>> inputs = SpikeGeneratorGroup(1, [0], [0] * ms, dt=1 * ms)
+        >>> neurons = population.neurons(dt=1 * ms)
+        >>> synapses = population.synapses(inputs, neurons)
+        >>> Network(inputs, neurons, synapses).run(2 * ms)
+        >>> neurons.u[:]
+        array([ 1., -4.])
+        """
+        self._require_kernel(kernel, "kernel")
+        weights = self.weights[kernel]
+        for group, name, size in (source, "source", len(weights)), (target, "target", self.n):
+            if len(group) != size:
+                raise ValueError(
+                    f"{name} must have {size} cells for the kernel {kernel!r}, got {len(group)}"
+                )
+        require_step(getattr(target, "source", target), self.dt, "target")
+        synapses = GLMSynapses(source, target, kernel, connect, **kwds)
+        if not np.array_equal(synapses.basis.matrix, self.kernels[kernel].matrix):
+            raise ValueError(
+                f"target must be neurons with the basis of the population's kernel {kernel!r}, "
+                f"{self.kernels[kernel]}, got {synapses.basis}"
+            )
+        synapses.w = weights
+        return synapses
+
+    def save(self, path):
+        """Write the population to a ``.npz`` file.
+
+        The file holds ``bias``, ``activation``, for each kernel ``basis:name`` and
+        ``weights:name``, the same with the name ``feedback`` if there is feedback, and ``dt``
+        in seconds if it is known.  ``format`` is the version of this format, and ``checksum``
+        shows whether any part was changed.  The file can be read with
+        ``numpy.load(path, allow_pickle=False)``.
+
+        Parameters
+        ----------
+        path : str or Path
+            A new file, or a plain one, which is replaced once the new one is complete.  Links
+            are followed.
+
+        Raises
+        ------
+        OSError
+            If `path` cannot be written, or is a device or read-only.
+        TypeError
+            If `path` is not a path.
+        ValueError
+            If the activation is not one of those that come with the package.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import numpy as np, glmbrian as glm
+        >>> population = glm.GLMPopulation.from_kernels([-1.0], [[[2.0, 1.0]]])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "population.npz")
+        ...     population.save(path)
+        ...     with np.load(path, allow_pickle=False) as file:
+        ...         sorted(file)
+        ['activation', 'basis:stimulus', 'bias', 'checksum', 'format', 'weights:stimulus']
+        """
+        content = {"bias": self.bias, "activation": name_to_save(self.activation)}
+        for name, basis in self.kernels.items():
+            content[f"basis:{name}"] = basis.matrix
+            content[f"weights:{name}"] = self.weights[name]
+        if self.feedback is not None:
+            content["basis:feedback"] = self.feedback.matrix
+            content["weights:feedback"] = self.feedback_weights
+        if self.dt is not None:
+            content["dt"] = float(self.dt)
+        save_npz(path, content)
+
+    @classmethod
+    def load(cls, path):
+        """Read a population from a file that `save` has written.
+
+        Parameters
+        ----------
+        path : str or Path
+
+        Returns
+        -------
+        GLMPopulation
+            Its bases are `CustomBasis`.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be read.
+        ValueError
+            If it is not such a file, or was changed after it was written.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import glmbrian as glm
+        >>> population = glm.GLMPopulation.from_kernels([-1.0], [[[2.0, 1.0]]])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "population.npz")
+        ...     population.save(path)
+        ...     loaded = glm.GLMPopulation.load(path)
+        >>> loaded.kernel("stimulus")
+        array([[[2., 1.]]])
+        """
+        path = as_path(path)
+        with reading(path, "GLMPopulation.save"):
+            archive = load_npz(path, _kinds_of_part, ("bias", "activation"))
+            content = archive.content
+            bases, weights = (
+                {
+                    name.partition(":")[2]: array
+                    for name, array in content.items()
+                    if name.startswith(f"{kind}:")
+                }
+                for kind in ("basis", "weights")
+            )
+            bases = {name: CustomBasis(matrix) for name, matrix in bases.items()}
+            feedback = bases.pop("feedback", None), weights.pop("feedback", None)
+            dt = content["dt"].item() * second if "dt" in content else None
+            population = cls(
+                content["bias"], bases, weights, *feedback, content["activation"].item(), dt
+            )
+            archive.check()
+        return population
+
+    def _require_kernel(self, name, argument):
+        if not self.kernels:
+            raise ValueError(f"{argument}: this population has no kernels")
+        choice(name, argument, tuple(self.kernels))
+
+    def __repr__(self):
+        kernels = ", ".join(
+            f"{name}: {len(self.weights[name])} sources, {basis!r}"
+            for name, basis in self.kernels.items()
+        )
+        return (
+            f"<GLMPopulation: n={self.n}, {kernels or 'no kernels'}, feedback={self.feedback!r}, "
+            f"activation={self.activation.name!r}, dt={self.dt}>"
+        )
+
+    def _repr_html_(self):
+        rows = {
+            f"kernel {name}": f"{len(self.weights[name])} sources, {self._described(basis)}"
+            for name, basis in self.kernels.items()
+        }
+        rows["feedback"] = "none" if self.feedback is None else self._described(self.feedback)
+        rows["activation"] = self.activation.name
+        rows["step"] = "unknown (dt is None)" if self.dt is None else self.dt
+        return html_table(f"GLMPopulation of {self.n} neurons", rows)
+
+    def _described(self, basis):
+        duration = "" if self.dt is None else f", which are {basis.window * self.dt}"
+        return f"{basis!r} over {basis.window} steps{duration}"
+
+
+def kernels_by_name(kernels):
+    """Return kernels as a dict, which may be empty."""
+    return {} if isinstance(kernels, dict) and not kernels else _named_kernels(kernels)
+
+
+def _kinds_of_part(name):
+    """Return the kinds of dtype that a part of a file may have, or None."""
+    if name == "activation":
+        return "U"
+    return "f" if name in ("bias", "dt") or name.startswith(("basis:", "weights:")) else None
+
+
+def by_kernel(values, name, kernels):
+    """Return `values` as a dict with an entry for each of the `kernels`.
+
+    Where there is one kernel, they may be given without their name.
+    """
+    if values is None and not kernels:
+        return {}
+    if not isinstance(values, dict):
+        if not kernels:
+            raise ValueError(f"{name} must be left out, or be {{}}, if there are no kernels")
+        if len(kernels) > 1:
+            raise TypeError(f"{name} must be a dict with the keys {list(kernels)}")
+        return {next(iter(kernels)): values}
+    if set(values) != set(kernels):
+        raise ValueError(f"{name} must have the keys {list(kernels)}, got {list(values)}")
+    return values
+
+
+def checked_data(inputs, outputs, kernels, n_sources, n, dt, has_mask):
+    """Return recorded data as arrays: inputs by name, outputs or None, T, and their step.
+
+    `n_sources` gives the number of sources of each kernel, and `n` the number of neurons; or
+    the names of these sizes, if any size will do.  For `dt` and `has_mask` see `in_steps`.
+    """
+    inputs = by_kernel(inputs, "inputs", kernels)
+    labels = {name: f"inputs[{name!r}]" for name in kernels}
+    series = {labels[name]: inputs[name] for name in kernels}
+    if outputs is not None:
+        series["outputs"] = outputs
+    elif not kernels:
+        raise ValueError("outputs are needed if there are no inputs, to know how many steps there are")
+    arrays, dt = in_steps(series, dt, has_mask)
+    n_steps = "T"
+    checked = {}
+    for name, label in labels.items():
+        checked[name] = finite_array(arrays[label], label, (n_steps, n_sources[name]))
+        n_steps = len(checked[name])
+        _require_steps(checked[name], label)
+    if outputs is not None:
+        outputs = binary_array(arrays["outputs"], "outputs", (n_steps, n))
+        n_steps = len(outputs)
+        _require_steps(outputs, "outputs")
+    return checked, outputs, n_steps, dt
+
+
+def checked_mask(mask, n_steps):
+    """Return a mask of steps as an index of rows."""
+    if mask is None:
+        return slice(None)
+    mask = plain_array(mask, "mask", "bool")
+    if mask.dtype != bool or mask.shape != (n_steps,):
+        raise ValueError(
+            f"mask must be an array of bool of the shape ({n_steps},), got {mask.dtype} of "
+            f"{mask.shape}"
+        )
+    if not mask.any():
+        raise ValueError("mask must leave at least one step")
+    return mask
+
+
+def _require_steps(array, name):
+    if len(array) == 0:
+        raise ValueError(f"{name} must have at least one step")

@@ -1,0 +1,1 @@
+"""What any package needs: checks of arguments, files, processes, progress."""

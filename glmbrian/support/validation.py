@@ -1,0 +1,196 @@
+"""Argument checks shared by the whole package.
+
+Every check raises before anything is computed or compiled, and its message
+names the argument, what was wrong with it and what is allowed.
+"""
+
+import math
+import numbers
+import sys
+import warnings
+from collections.abc import Mapping
+
+import numpy as np
+
+#: Types that Python or NumPy treat as integers, but that are mistakes here.
+_NO_NUMBERS = (bool, np.bool_, np.timedelta64)
+
+
+def integer(value, name, minimum=1, maximum=None):
+    """Return `value` as an ``int`` within [`minimum`, `maximum`]."""
+    allowed = f"an integer of at least {minimum}" if maximum is None else (
+        f"an integer from {minimum} to {maximum}"
+    )
+    if isinstance(value, _NO_NUMBERS) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be {allowed}, got {value!r}")
+    if value < minimum or (maximum is not None and value > maximum):
+        raise ValueError(f"{name} must be {allowed}, got {value!r}")
+    return int(value)
+
+
+def real(value, name, minimum=-np.inf, maximum=np.inf, strict=False):
+    """Return `value` as a finite ``float`` within [`minimum`, `maximum`].
+
+    With `strict` the minimum itself is not allowed.
+    """
+    bounds = []
+    if minimum > -np.inf:
+        bounds.append(f"{'above' if strict else 'at least'} {minimum:g}")
+    if maximum < np.inf:
+        bounds.append(f"at most {maximum:g}")
+    allowed = " ".join(["a finite number", " and ".join(bounds)]).strip()
+    if isinstance(value, _NO_NUMBERS) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be {allowed}, got {value!r}")
+    too_low = value <= minimum if strict else value < minimum
+    if too_low or value > maximum or not math.isfinite(_as_float(value)):
+        raise ValueError(f"{name} must be {allowed}, got {value!r}")
+    return float(value)
+
+
+def _as_float(value):
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+#: The most values of an array that the package makes: 2 GiB in double precision.
+MOST_VALUES = 2**28
+
+
+def check_size(n_values, name, advice):
+    """Raise a ValueError if an array would be so large that this must be a mistake."""
+    if n_values > MOST_VALUES:
+        raise ValueError(
+            f"{name}: there would be {n_values}, but at most {MOST_VALUES} (2 GiB) are allowed; "
+            f"{advice}"
+        )
+
+
+def flag(value, name, allowed="True or False"):
+    """Return `value` as a ``bool`` if it is True or False, or 1 or 0.
+
+    Other numbers and text raise a ValueError, anything else a TypeError.
+    """
+    if isinstance(value, (numbers.Integral, np.bool_)) and value in (0, 1):
+        return bool(value)
+    error = ValueError if isinstance(value, (numbers.Number, str)) else TypeError
+    raise error(f"{name} must be {allowed}, got {value!r}")
+
+
+def choice(value, name, allowed):
+    """Return `value` if it is one of the strings `allowed`."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be one of {_listed(allowed)}, got {value!r}")
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {_listed(allowed)}, got {value!r}")
+    return value
+
+
+def finite_array(value, name, shape=None, dtype=float):
+    """Return `value` as an array of finite numbers.
+
+    `shape` is a tuple whose entries are sizes, or names of free sizes for the
+    error message; ``None`` takes any shape.
+    """
+    array = plain_array(value, name)
+    try:
+        if array.dtype.kind not in "buifO":
+            raise TypeError(f"got dtype {array.dtype}")
+        array = array.astype(dtype, copy=False)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise TypeError(f"{name} must be an array of numbers: {error}") from None
+    check_shape(array, name, shape)
+    if not np.all(np.isfinite(array)):
+        raise ValueError(f"{name} must be finite, but holds NaN or infinity")
+    return array
+
+
+def plain_array(value, name, kind="numbers", error=TypeError):
+    """Return `value` as an array, unless this would lose a unit or a mask.
+
+    If it cannot be an array, `error` is raised, with the `kind` of array that is wanted.
+    """
+    # NumPy would make object arrays of mappings and of pynapple's event times.
+    if isinstance(value, Mapping) or (
+        hasattr(value, "time_support") and not hasattr(value, "values")
+    ):
+        raise TypeError(
+            f"{name} must be an array, got a {type(value).__name__} (to bin spike times of pynapple, "
+            "write glmbrian.interop.from_pynapple(spikes).trains(dt))"
+        )
+    check_plain(value, name)
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError) as cause:  # such as ragged lists
+        raise error(f"{name} must be an array of {kind}: {cause}") from None
+    if array.dtype == object:  # such as that of a data frame
+        check_plain(array, name)
+    return array
+
+
+def check_plain(value, name):
+    """Raise if `value` has a unit or masked entries, which an array made from it would lose.
+
+    `value` may be anything: an array, a number, or lists of these.
+    """
+    if isinstance(value, np.ma.MaskedArray) and np.any(np.ma.getmaskarray(value)):
+        raise ValueError(
+            f"{name} must not have masked entries, which would count as numbers: leave out their "
+            f"rows, or fill them with {name}.filled(...)"
+        )
+    # Units of Brian, of the packages quantities and pint, and of astropy
+    if getattr(value, "is_dimensionless", True) is not True or any(
+        hasattr(type(value), unit) for unit in ("dimensionality", "unit")
+    ):
+        got = " ".join(repr(value).split())  # arrays have several lines
+        raise TypeError(
+            f"{name} must be plain numbers, without a unit (divide by the unit), got "
+            f"{got[:60]}{'...' if len(got) > 60 else ''}"
+        )
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        value = value.ravel().tolist()
+    # Lists may be long, and mostly hold numbers, which need no check.
+    if isinstance(value, (list, tuple)):
+        if not all(issubclass(of, (numbers.Number, np.generic, str)) for of in set(map(type, value))):
+            for part in value:
+                check_plain(part, name)
+
+
+def warn(message, category=UserWarning):
+    """Warn at the line of the user's code, outside the package and Brian, that led here."""
+    frame, level = sys._getframe(1), 2
+    packages = (__name__.partition(".")[0], "brian2")
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in packages:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
+
+
+def check_shape(array, name, shape):
+    """Raise if `array` has not the `shape` (see `finite_array`)."""
+    if shape is None:
+        return
+    matches = array.ndim == len(shape) and all(
+        isinstance(want, str) or want == got for want, got in zip(shape, array.shape)
+    )
+    if not matches:
+        wanted = ", ".join(str(size) for size in shape)
+        comma = "," if len(shape) == 1 else ""
+        raise ValueError(
+            f"{name} must have the shape ({wanted}{comma}), got {array.shape}"
+        )
+
+
+def binary_array(value, name, shape=None):
+    """Return `value` as a ``uint8`` array of zeros and ones."""
+    array = plain_array(value, name, "0 and 1")
+    if array.dtype.kind not in "buif":
+        raise TypeError(f"{name} must be an array of 0 and 1, got dtype {array.dtype}")
+    check_shape(array, name, shape)
+    if not np.all((array == 0) | (array == 1)):
+        raise ValueError(f"{name} must hold only 0 and 1")
+    return array.astype(np.uint8)
+
+
+def _listed(options):
+    return ", ".join(repr(option) for option in options)

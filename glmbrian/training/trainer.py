@@ -1,0 +1,630 @@
+"""Training of GLM neurons in a Brian network of the user's own.
+
+The plain form is here: NumPy between the time steps of the runtime device.  In
+generated C++ programs `trainer_cpp.py` and `native/trainer.hpp` take its place.
+"""
+
+import copy
+import weakref
+from dataclasses import dataclass
+
+import numpy as np
+from brian2 import NetworkOperation, Synapses
+from brian2.core.base import BrianObject
+from brian2.core.variables import Variables
+from brian2.groups.group import Group
+
+from . import trainer_cpp as training_cpp
+from ..core.bases import Basis
+from ..brian.internals import (
+    delay_steps,
+    delayed_arrivals,
+    networks_with,
+    planned_steps,
+    spike_array,
+)
+from ..brian.target import current_target
+from ..support.display import Described
+from ..brian.encoder import RateEncoder
+from ..core.likelihoods import correlated
+from ..core.objectives import get_objective
+from ..brian.neurons import GLMNeurons, feedback_weight_names
+from ..brian.synapses import GLMSynapses
+from ..support.validation import binary_array, finite_array, flag, integer, real, warn
+from ..brian.arguments import check_brian_arguments
+
+#: Neurons that have, or had, a trainer.
+_with_trainer = weakref.WeakSet()
+
+
+class Trainer(Described, Group):
+    """Trains GLM neurons, and the synapses onto them, while a network runs.
+
+    The run is divided into presentations of `n_steps` steps of the neurons' clock,
+    counted from the first step in which the trainer runs.  At the start of each the
+    filters of the neurons are cleared (`GLMNeurons.clear`); during it the neurons are
+    clamped, to silence (first-to-spike rule) or to the desired spikes (rate rule), which
+    are so fed back and sent to other neurons; at its end the gradient of its
+    log-likelihood is added to the batch.  After `batch_size` presentations, and after the
+    last, weights and biases go along the mean gradient of the batch.  In the step after
+    the last presentation the filters are cleared once more; the neurons are free then,
+    and learn nothing more, so that the same network goes on to a test.
+
+    Parameters
+    ----------
+    neurons : GLMNeurons
+        The neurons to be trained, as a whole.
+    synapses : GLMSynapses or list of GLMSynapses
+        Those that learn, with any sources, delays and time steps of their own; all must
+        have `neurons`, or a subgroup of them, as their target.  Others stay fixed.
+    n_steps : int
+        Steps of a presentation.
+    labels : array_like of int, shape (n_presentations,), optional
+        Index of the right neuron of each presentation: the one that is to spike first,
+        or under the rate rule the one that is to spike in every `target_period`-th step.
+    targets : array_like of 0/1, shape (n_presentations, n_steps, n), optional
+        In place of `labels` under the rate rule: the desired spikes of the n neurons.
+        The first two axes may be one, of ``n_presentations * n_steps`` steps.
+    rule : {"first-to-spike", "rate"} or Objective
+        What is learned; see `glmbrian.learning.first_to_spike_log_likelihood` and
+        `glmbrian.learning.rate_log_likelihood`, or `glmbrian.Objective` for one of your own.
+    learning_rate : float
+    batch_size : int
+    target_period : int
+        See `labels`.
+    learn_feedback, learn_bias : bool
+        Whether the feedback weights (under the rate rule, if the neurons have any) and
+        the biases learn too.
+    name : str, optional
+
+    Attributes
+    ----------
+    duration : Quantity
+        How long all presentations take.
+    log_likelihoods : ndarray of float, shape (n_presentations,)
+        Of each presentation before it was learned; NaN for those to come.
+    n_presentations : int
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is of the wrong type, out of range, or does not fit the others.
+    NotImplementedError
+        On a device other than runtime and C++ standalone.
+
+    Notes
+    -----
+    Presentations go on over several runs.  Weights are read where the synapses keep
+    them, so they may be set between runs.  ``Network.restore`` sets training back with
+    everything else: weights, the number of the presentation, and the batch; to have a
+    source start anew in each presentation, set its own variables.  The neurons' `clamp`
+    belongs to the trainer until training is over, and is 0 then.  Neurons have one trainer at a
+    time; several may follow one another.  A test in presentations of its own
+    needs a ``neurons.clear()`` before each, or the end of one reaches into the next.
+
+    A spike with the time step of its source counts in the step of the neurons in which it
+    arrives: if an integrate-and-fire group is simulated in steps of 0.1 ms and the neurons
+    in steps of 1 ms, spikes of ten steps add up.
+
+    Examples
+    --------
+    Two of three inputs are active in every other presentation:
+
+    >>> import numpy as np, glmbrian as glm
+    >>> from brian2 import Network, ms, prefs
+    >>> prefs.codegen.target = "numpy"
+    >>> labels = np.tile([0, 1], 100)
+    >>> images = np.array([[1.0, 0.5, 0.0], [0.0, 0.5, 1.0]])[labels]
+    >>> encoder = glm.RateEncoder(images, n_steps=5, random_state=1, dt=1 * ms)
+    >>> neurons = glm.GLMNeurons(2, glm.RaisedCosineBasis(2, 4), dt=1 * ms)
+    >>> neurons.bias = -2
+    >>> synapses = glm.GLMSynapses(encoder, neurons)
+    >>> trainer = glm.Trainer(neurons, synapses, n_steps=5, labels=labels, learning_rate=0.1)
+    >>> Network(encoder, neurons, synapses, trainer).run(trainer.duration)
+    >>> first, last = trainer.log_likelihoods[:20].mean(), trainer.log_likelihoods[-20:].mean()
+    >>> bool(last > first + 0.2)
+    True
+    >>> synapses.w[[0, 2]].sum(axis=-1).argmax(axis=1)
+    array([0, 1])
+    """
+
+    add_to_magic_network = True
+
+    def __init__(
+        self,
+        neurons,
+        synapses,
+        n_steps,
+        labels=None,
+        targets=None,
+        rule="first-to-spike",
+        learning_rate=1e-2,
+        batch_size=1,
+        target_period=4,
+        learn_feedback=True,
+        learn_bias=True,
+        name="trainer*",
+    ):
+        if not isinstance(neurons, GLMNeurons):
+            raise TypeError(f"neurons must be GLMNeurons, and not a part of them, got {neurons!r}")
+        self.neurons = neurons
+        self.synapses = _checked_synapses(synapses, neurons)
+        self.n_steps = integer(n_steps, "n_steps")
+        self.learning_rate = real(learning_rate, "learning_rate", 0, strict=True)
+        self.batch_size = integer(batch_size, "batch_size")
+        self.target_period = integer(target_period, "target_period")
+        self.objective = get_objective(rule, self.target_period, "rule")
+        self.learn_bias = flag(learn_bias, "learn_bias")
+        learn_feedback = flag(learn_feedback, "learn_feedback")
+        examples = self._checked_examples(labels, targets)
+        check_brian_arguments(name=name)
+        self._check_device()
+        self._encoders = [source for source in map(_source, self.synapses) if _has_images(source)]
+        for encoder in self._encoders:
+            self._check_images(encoder)
+
+        BrianObject.__init__(self, clock=neurons.clock, name=name)
+        self.add_dependency(neurons)
+        self.learned = []
+        for learner in self.synapses:
+            self.add_dependency(learner)
+            self.learned.append(_Learned.of_synapses(learner))
+        if self.objective.learns_feedback and learn_feedback and neurons.feedback is not None:
+            self.learned.append(_Learned.of_feedback(neurons))
+        self.variables = Variables(self)
+        self.variables.add_constant("N", 1)
+        self.variables.add_array(
+            "_labels" if self.has_labels else "_targets",
+            size=examples.size,
+            dtype=examples.dtype,
+            values=examples.ravel(),
+        )
+        self.variables.add_array(
+            "_log_likelihoods",
+            size=self.n_presentations,
+            dtype=np.float64,
+            values=np.full(self.n_presentations, np.nan),
+        )
+        self._progress = _Progress.at_start(self)
+        self._steps_planned = 0
+        self._leads = {}  # how many steps each encoder is ahead
+        self._is_first = neurons not in _with_trainer
+        _with_trainer.add(neurons)
+        if current_target().runs_at_once:
+            self._add_operations()
+        else:
+            self.variables.add_array("done", size=1, dtype=np.int32)
+        self._enable_group_attributes()
+        if not current_target().runs_at_once:
+            training_cpp.add_operations(self)
+
+    @property
+    def rule(self):
+        return self.objective.name
+
+    @property
+    def duration(self):
+        return self.n_presentations * self.n_steps * self.neurons.clock.dt
+
+    @property
+    def log_likelihoods(self):
+        return self.variables["_log_likelihoods"].get_value().copy()
+
+    @property
+    def learning_rate(self):
+        return self._learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, value):
+        self._learning_rate = real(value, "learning_rate", 0, strict=True)
+
+    @property
+    def steps_done(self):
+        """Steps of training made so far, or planned so far for a standalone program."""
+        if current_target().runs_at_once:
+            return self._progress.presentation * self.n_steps + self._progress.step + 1
+        return min(self._steps_planned, self.n_presentations * self.n_steps)
+
+    @property
+    def is_over(self):
+        """Whether all presentations are done, or planned for a standalone program."""
+        return self.steps_done == self.n_presentations * self.n_steps
+
+    def _title(self):
+        return f"{type(self).__name__} {self.name!r} of {self.neurons.name!r}"
+
+    def _description(self):
+        learning = ", ".join(repr(learner.name) for learner in self.synapses)
+        done = "planned" if not current_target().runs_at_once else "done"
+        return {
+            "rule": self.objective.name,
+            "synapses": learning or "none",
+            "learning_rate": self.learning_rate,
+            "batch_size": self.batch_size,
+            "n_steps": self.n_steps,
+            "n_presentations": f"{self.n_presentations} ({self.steps_done // self.n_steps} {done})",
+        }
+
+    # ------------------------------------------------- checks of other objects in the network
+
+    def before_run(self, run_namespace):
+        super().before_run(run_namespace)
+        if self.is_over:
+            return
+        objects = [part for network in networks_with(self) for part in network.sorted_objects]
+        for other in objects:
+            if isinstance(other, Trainer) and other is not self and other.neurons is self.neurons:
+                if other.active and not other.is_over:
+                    raise ValueError(
+                        f"{self.neurons.name} has two trainers at once, {self.name} and {other.name}: "
+                        "remove one from the network until the other is done"
+                    )
+        for encoder in self._encoders:
+            self._check_encoder(encoder)
+        for encoder in _encoders_before(self.neurons, objects):
+            if not any(encoder is learned_from for learned_from in self._encoders):
+                try:
+                    self._check_images(encoder)
+                    self._check_encoder(encoder)
+                except ValueError as error:
+                    warn(str(error))
+
+    def after_run(self):
+        super().after_run()
+        if not current_target().runs_at_once:
+            self._steps_planned += planned_steps(self.clock)
+
+    def _check_images(self, encoder):
+        """Raise unless an encoder has the right images for the presentations."""
+        advice = (
+            f"create RateEncoder(images, n_steps={self.n_steps}) with one image per presentation; "
+            "repeat those that are presented again"
+        )
+        if self.n_steps % encoder.n_steps:
+            raise ValueError(
+                f"n_steps is {self.n_steps} for the trainer, but {encoder.name} shows an image for "
+                f"{encoder.n_steps} steps: {advice}"
+            )
+        needed = self.n_presentations * self.n_steps // encoder.n_steps
+        if encoder.n_images < needed:
+            raise ValueError(
+                f"{self.n_presentations} presentations need {needed} images, but {encoder.name} has "
+                f"{encoder.n_images}: {advice}"
+            )
+
+    def _check_encoder(self, encoder):
+        """Raise if presentations would not get their own images in the coming run."""
+        advice = (
+            f"use the same dt for both, let both begin in the same run, and keep both in all runs until "
+            f"{self.name} is done; let other parts settle before you add the two to the network"
+        )
+        if not encoder.active:
+            raise ValueError(f"{encoder.name} is not active, but {self.name} is: {advice}")
+        if encoder.clock.dt != self.clock.dt:
+            raise ValueError(
+                f"dt is {encoder.clock.dt} for {encoder.name} and {self.clock.dt} for {self.name}: {advice}"
+            )
+        lead = encoder.steps_done - self.steps_done
+        if self.steps_done == 0 and not self._is_first and lead % encoder.n_steps == 0:
+            # Images continue where those of another trainer, or of a test after it, ended.
+            self._leads[encoder.name] = lead
+        if lead != self._leads.get(encoder.name, 0):
+            raise ValueError(
+                f"the images of {encoder.name} would be shifted against the presentations of "
+                f"{self.name}: the encoder has made {encoder.steps_done} steps, the trainer "
+                f"{self.steps_done}; {advice}"
+            )
+
+    def _checked_examples(self, labels, targets):
+        """Return the labels, or the targets in the shape (n_presentations, n_steps, n)."""
+        n = len(self.neurons)
+        needs_labels, name = self.objective.needs_labels, self.objective.name
+        if needs_labels and targets is not None:
+            raise ValueError(f"targets go with rule='rate'; rule={name!r} takes labels")
+        if (labels is None) == (targets is None):
+            allowed = "labels" if needs_labels else "either labels or targets"
+            raise ValueError(f"{allowed} must be given with rule={name!r}")
+        self.has_labels = labels is not None
+        if self.has_labels:
+            if np.asarray(labels).dtype == bool:
+                raise TypeError("labels must be indices of neurons, got truth values")
+            array = finite_array(labels, "labels", ("n_presentations",))
+            if array.size == 0 or np.any((array != array.astype(int)) | (array < 0) | (array >= n)):
+                raise ValueError(
+                    f"labels must be at least one integer, each from 0 to {n - 1} (the index of "
+                    f"a neuron), got {labels!r}"
+                )
+            examples = array.astype(np.int32)
+        else:
+            array = binary_array(targets, "targets")
+            if array.ndim == 2 and array.shape[0] % self.n_steps == 0:
+                array = array.reshape(-1, self.n_steps, array.shape[1])
+            if array.ndim != 3 or array.shape[1:] != (self.n_steps, n) or array.size == 0:
+                raise ValueError(
+                    f"targets must have the shape (n_presentations, {self.n_steps}, {n}) or "
+                    f"(n_presentations * {self.n_steps}, {n}), got {np.shape(targets)}"
+                )
+            examples = array.astype(bool)
+        self.n_presentations = len(examples)
+        return examples
+
+    def _check_device(self):
+        target = current_target()
+        if not target.can_train:
+            raise NotImplementedError(
+                "Trainer runs on the devices 'runtime' and 'cpp_standalone' only; use one of them, "
+                "or GLMClassifier(device='genn'), which trains a network of its own on GeNN"
+            )
+        if target.runs_at_once:
+            return
+        for name, part in (("activation", self.neurons.activation), ("rule", self.objective)):
+            if not part.cpp:
+                raise ValueError(
+                    f"{name} {part.name!r} has no C++ form ({type(part).__name__}.cpp), so "
+                    "Trainer needs the runtime device"
+                )
+
+    # ------------------------------------------------------- the runtime device
+
+    def _add_operations(self):
+        add = self.contained_objects.append
+        name = self.name
+        add(NetworkOperation(self._begin_step, clock=self.clock, when="start", name=f"{name}_begin"))
+        for number, learned in enumerate(self.learned):
+            if learned.pathway is not None:
+                add(_Recorder(self, number, name=f"{name}_record_{number}"))
+        add(NetworkOperation(self._end_step, clock=self.clock, when="end", order=1, name=f"{name}_end"))
+
+    def _begin_step(self):
+        now = self._progress
+        if now.is_over:
+            return
+        now.is_over = now.presentation == self.n_presentations
+        if not now.is_over:
+            now.step += 1
+        if now.is_over or now.step == 0:
+            self.neurons.clear()
+        if now.is_over:
+            return
+        if not self.objective.clamps_outputs:
+            now.outputs[now.step] = 0
+            return
+        if now.step == 0:
+            now.outputs[:] = self._desired()
+        desired = now.outputs[now.step]
+        self._clamp()[:] = np.where(desired, 1, -1)
+        self._record_feedback(np.flatnonzero(desired))
+
+    def _desired(self):
+        """Return the desired spikes of this presentation, shape (n_steps, n)."""
+        if not self.has_labels:
+            return self._example("_targets").reshape(self.n_steps, len(self.neurons))
+        return self.objective.desired(self._label(), self.n_steps, len(self.neurons))
+
+    def _label(self):
+        return int(self._example("_labels")[0]) if self.has_labels else None
+
+    def _example(self, name):
+        examples = self.variables[name].get_value().reshape(self.n_presentations, -1)
+        return examples[self._progress.presentation]
+
+    def _clamp(self):
+        return self.neurons.variables["clamp"].get_value()
+
+    def _record_feedback(self, spikes):
+        for number, learned in enumerate(self.learned):
+            if learned.pathway is None:
+                self._record(number, spikes)
+
+    def _record(self, number, synapses):
+        """Keep which `synapses` a spike arrives at in this step.
+
+        One that arrives in the last step moves nothing in this presentation.
+        """
+        now = self._progress
+        if 0 <= now.step < self.n_steps - 1 and len(synapses):
+            now.arrivals[number].append((now.step, synapses))
+
+    def _end_step(self):
+        now = self._progress
+        if now.step < 0:
+            return
+        now.potentials[now.step] = self.neurons.variables["u"].get_value()
+        if not self.objective.clamps_outputs:
+            spikes = np.array(self.neurons.spikes)
+            now.outputs[now.step, spikes] = 1
+            self._record_feedback(spikes)
+        if now.step < self.n_steps - 1:
+            return
+        self._learn()
+        now.step = -1
+        now.presentation += 1
+        if now.presentation == self.n_presentations:
+            self._clamp()[:] = 0
+
+    def _learn(self):
+        """Add the gradient of this presentation to the batch; maybe apply it."""
+        now = self._progress
+        log_likelihood, grad_u = self.objective.gradient(
+            now.potentials, now.outputs, self._label(), self.neurons.activation
+        )
+        self.variables["_log_likelihoods"].get_value()[now.presentation] = log_likelihood
+        now.in_batch += 1
+        now.bias_gradient += grad_u.sum(axis=0)
+        bases = dict.fromkeys(learned.basis for learned in self.learned)
+        changes = {basis: correlated(grad_u, basis.matrix) for basis in bases}
+        for learned, arrivals, gradient in zip(self.learned, now.arrivals, now.gradients):
+            # A single presentation changes the weights at once; others are summed first.
+            into, scale = gradient, 1.0
+            if self.batch_size == 1:
+                into, scale = [weight.get_value() for weight in learned.weights], self.learning_rate
+            learned.add(arrivals, scale * changes[learned.basis], into)
+            arrivals.clear()
+        last = now.presentation + 1 == self.n_presentations
+        if now.in_batch == self.batch_size or last:
+            self._apply(self.learning_rate / now.in_batch)
+
+    def _apply(self, rate):
+        """Go along the mean gradient of the batch."""
+        now = self._progress
+        if self.learn_bias:
+            bias = self.neurons.variables["bias"].get_value()
+            bias += rate * now.bias_gradient
+        now.bias_gradient[:] = 0.0
+        for learned, gradient in zip(self.learned, now.gradients):
+            for weight, change in zip(learned.weights, gradient):
+                values = weight.get_value()
+                values += rate * change
+            gradient[:] = 0.0
+        now.in_batch = 0
+
+    def _full_state(self):
+        return super()._full_state(), copy.deepcopy(self._progress)
+
+    def _restore_from_full_state(self, state):
+        variables, progress = state
+        super()._restore_from_full_state(variables)
+        self._progress = copy.deepcopy(progress)
+
+
+@dataclass
+class _Learned:
+    """Weights that learn: of a GLMSynapses, or of the feedback, which is as one synapse
+    of each neuron with itself."""
+
+    weights: list  # a Brian variable a basis function
+    targets: np.ndarray  # the postsynaptic neuron of each synapse
+    basis: Basis
+    pathway: object  # through which spikes arrive; None for the feedback
+
+    @classmethod
+    def of_synapses(cls, synapses):
+        weights, targets = synapses.learned_weights()
+        return cls(weights, targets, synapses.basis, synapses.pre)
+
+    @classmethod
+    def of_feedback(cls, neurons):
+        weights = [neurons.variables[name] for name in feedback_weight_names(neurons.feedback)]
+        return cls(weights, np.arange(len(neurons)), neurons.feedback, None)
+
+    def add(self, arrivals, changes, into):
+        """Add `changes` (K, n_steps, n) to the arrays `into` for each spike that arrived."""
+        if not arrivals:
+            return
+        steps = np.repeat([step for step, _ in arrivals], [len(arrived) for _, arrived in arrivals])
+        synapses = np.concatenate([arrived for _, arrived in arrivals])
+        targets = self.targets[synapses]
+        for values, change in zip(into, changes):
+            np.add.at(values, synapses, change[steps, targets])
+
+
+@dataclass
+class _Progress:
+    """How far training has come on the runtime device."""
+
+    potentials: np.ndarray  # of this presentation, as the next
+    outputs: np.ndarray  # spikes, desired or emitted
+    bias_gradient: np.ndarray  # of the batch, as the next
+    gradients: list  # an array (K, n_synapses) each, without rows if batches are of one
+    arrivals: list  # of this presentation: (step, synapses) of each that learns
+    presentation: int = 0
+    step: int = -1  # below 0 between presentations and after the last
+    in_batch: int = 0
+    is_over: bool = False
+
+    @classmethod
+    def at_start(cls, trainer):
+        n = len(trainer.neurons)
+        return cls(
+            potentials=np.zeros((trainer.n_steps, n)),
+            outputs=np.zeros((trainer.n_steps, n), dtype=np.uint8),
+            bias_gradient=np.zeros(n),
+            gradients=[
+                np.zeros((len(learned.weights) if trainer.batch_size > 1 else 0, learned.targets.size))
+                for learned in trainer.learned
+            ],
+            arrivals=[[] for _ in trainer.learned],
+        )
+
+
+class _Recorder(NetworkOperation):
+    """Tells the trainer which synapses spikes arrive at, step by step of their source."""
+
+    def __init__(self, trainer, number, name):
+        self.pathway = trainer.learned[number].pathway
+        super().__init__(
+            lambda: trainer._record(number, self._arriving()),
+            clock=self.pathway.clock,
+            when=self.pathway.when,
+            # before the pathway takes the spikes of this step
+            order=self.pathway.order - 1,
+            name=name,
+        )
+
+    def before_run(self, run_namespace):
+        # Delays may have changed since the last run.
+        super().before_run(run_namespace)
+        source = getattr(self.pathway.source, "source", self.pathway.source)
+        self.spikes = spike_array(source).get_value()
+        sources = self.pathway.synapse_sources.get_value()
+        at_once = np.flatnonzero(np.broadcast_to(delay_steps(self.pathway), sources.shape) == 0)
+        order = np.argsort(sources[at_once], kind="stable")
+        # those of neuron j are at_once[first[j] : first[j + 1]]
+        self.at_once = at_once[order]
+        self.first = np.searchsorted(sources[self.at_once], np.arange(len(source) + 1))
+
+    def _arriving(self):
+        delayed = delayed_arrivals(self.pathway)
+        spikes = self.spikes[: self.spikes[-1]]
+        begin, count = self.first[spikes], np.diff(self.first)[spikes]
+        within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+        return np.concatenate([delayed, self.at_once[np.repeat(begin, count) + within]])
+
+
+def _source(synapses):
+    """Return the whole group (of a subgroup, if need be) from which the synapses get spikes."""
+    return getattr(synapses.source, "source", synapses.source)
+
+
+def _has_images(group):
+    return isinstance(group, RateEncoder) and group.n_images > 1
+
+
+def _encoders_before(neurons, objects):
+    """Return the encoders of several images whose spikes reach `neurons`, perhaps through others."""
+    reached, found = {neurons.name}, {}
+    synapses = [part for part in objects if isinstance(part, Synapses)]
+    for _ in synapses:
+        sources = [
+            _source(part)
+            for part in synapses
+            if getattr(part.target, "source", part.target).name in reached
+        ]
+        found = {source.name: source for source in sources if _has_images(source)}
+        names = {source.name for source in sources}
+        if names <= reached:
+            break
+        reached |= names
+    return list(found.values())
+
+
+def _checked_synapses(synapses, neurons):
+    """Return the `GLMSynapses` that are to learn as a list."""
+    if isinstance(synapses, GLMSynapses):
+        synapses = [synapses]
+    try:
+        synapses = list(synapses)
+    except TypeError:
+        raise TypeError(f"synapses must be GLMSynapses or a list of them, got {synapses!r}") from None
+    for position, learner in enumerate(synapses):
+        if not isinstance(learner, GLMSynapses):
+            raise TypeError(f"synapses must be GLMSynapses or a list of them, got {learner!r} in it")
+        target = getattr(learner.target, "source", learner.target)
+        if target.id != neurons.id:  # a subgroup knows its neurons by a weak proxy
+            raise ValueError(
+                f"synapses: {learner.name} has the target {target.name}, but the neurons to be "
+                f"trained are {neurons.name}; give each group of neurons a trainer of its own"
+            )
+        if any(learner is other for other in synapses[:position]):
+            raise ValueError(f"synapses: {learner.name} is given twice")
+    return synapses
