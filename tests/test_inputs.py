@@ -9,7 +9,7 @@ from sklearn import config_context
 from sklearn.utils.class_weight import compute_sample_weight
 
 import glmbrian as glm
-from glmbrian.devices import runtime
+from glmbrian.devices.runtime import Runtime
 from glmbrian.core.rate_code import check_intensities
 from glmbrian.classifier.input_range import InputRange
 from glmbrian.classifier.labels import as_labels, check_weights, weighted_by_class
@@ -39,8 +39,8 @@ def no_simulation(monkeypatch):
         rows = np.ones((len(inputs), 2 + 3 * network.n_outputs))
         return Outcome.from_rows(rows, network.n_outputs), Timing(0, 0, 0, 0)
 
-    monkeypatch.setattr(runtime, "train", train)
-    monkeypatch.setattr(runtime, "test", test)
+    monkeypatch.setattr(Runtime, "train", staticmethod(train))
+    monkeypatch.setattr(Runtime, "test", staticmethod(test))
 
 
 def told(call, *arguments):

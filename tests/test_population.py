@@ -76,7 +76,7 @@ def test_potential_is_that_of_the_equation(seed, n, n_source, n_steps, feedback,
     outputs = rng.random((n_steps, n)) < 0.4
     inputs = {"stimulus": rng.normal(size=(n_steps, n_source)), "coupling": outputs}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(learning, "_CHUNK", chunk)
+        patch.setattr("glmbrian.core.likelihoods._CHUNK", chunk)
         u = population.membrane_potential(inputs, outputs)
     np.testing.assert_allclose(u, potential_by_definition(population, inputs, outputs), atol=1e-12)
 

@@ -86,6 +86,11 @@ class Objective(ABC):
         -------
         ndarray of uint8, shape (n_steps, n_outputs)
             By default there are none.
+
+        Examples
+        --------
+        >>> get_objective("rate", period=2).desired(label=1, n_steps=4, n_outputs=3)[:, 1]
+        array([0, 1, 0, 1], dtype=uint8)
         """
         return np.zeros((n_steps, n_outputs), dtype=np.uint8)
 
@@ -107,6 +112,18 @@ class Objective(ABC):
         value : float
             The log-likelihood, or what else is maximised.
         slope : ndarray of float, shape (T, N_Y)
+
+        Examples
+        --------
+        Two neurons with a firing probability of 1/2 in each of two steps; the first one is to be
+        first:
+
+        >>> import glmbrian as glm
+        >>> value, slope = get_objective("first-to-spike", period=1).gradient(
+        ...     np.zeros((2, 2)), None, 0, glm.get_activation("sigmoid")
+        ... )
+        >>> round(float(np.exp(value)), 12)
+        0.3125
         """
 
     def best(self, outcome):
@@ -121,6 +138,13 @@ class Objective(ABC):
         ndarray of bool, shape (n, N_Y)
             By default the outputs with the most spikes.  Rows without any output spike do not
             count: `on_silence` decides there.
+
+        Examples
+        --------
+        >>> from glmbrian.devices.problem import Outcome
+        >>> outcome = Outcome.from_rows([[4, 9, 1, 2, 2, 0.0, 0.5, 0.7, 0.1, 0.2, 0.3]], n_outputs=3)
+        >>> get_objective("rate", period=4).best(outcome)
+        array([[False,  True,  True]])
         """
         return outcome.counts == outcome.counts.max(axis=1, keepdims=True)
 
@@ -135,6 +159,13 @@ class Objective(ABC):
         -------
         ndarray of float, shape (n, N_Y)
             By default the sums over the presentation.
+
+        Examples
+        --------
+        >>> from glmbrian.devices.problem import Outcome
+        >>> outcome = Outcome.from_rows([[4, 9, 1, 2, 2, 0.0, 0.5, 0.7, 0.1, 0.2, 0.3]], n_outputs=3)
+        >>> get_objective("rate", period=4).preference(outcome)
+        array([[0. , 0.5, 0.7]])
         """
         return outcome.potential_sum
 
