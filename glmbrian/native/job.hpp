@@ -279,8 +279,8 @@ struct Job {
         train = given.choice("mode", {"train", "test"}) == "train";
         const std::string objective = given.text("decoding");
         if (objective != OBJECTIVE)
-            fail(path + ": decoding must be " + OBJECTIVE + ", which the program was exported for, got '"
-                 + objective + "'; to change it, export again");
+            fail(path + ": decoding must be " + OBJECTIVE
+                 + ", which the program was exported for (to change it, export again), got '" + objective + "'");
         early_stop = !train && Objective::stops_at_first_spike;
         weighted = given.choice("weighted", {"0", "1"}) == "1";
         const std::string kind = given.choice("data", {"bytes", "levels", "trains"});
