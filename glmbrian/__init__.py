@@ -1,13 +1,9 @@
 """Probabilistic spiking neurons (generalized linear models) for Brian 2."""
 
-from threading import Lock
-
 from ._former_names import find_former_names
 from ._version import __version__
 
 find_former_names()
-
-_importing = Lock()
 
 __all__ = [
     "Activation",
@@ -65,7 +61,6 @@ def __getattr__(name):
     # Whoever looks through all modules asks for such names, and one of them runs the program.
     if name.startswith("__") or not name.isidentifier():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    _import_brian()
     if name in _HOMES:
         found = getattr(import_module(f".{_HOMES[name]}", __name__), name)
         globals()[name] = found
@@ -76,30 +71,6 @@ def __getattr__(name):
         if error.name != f"{__name__}.{name}":
             raise
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def _import_brian():
-    """Import Brian 2 if a thread other than the main one is the first to need it.
-
-    Brian 2 sets a handler for Ctrl-C on import, which only the main thread is allowed to do.
-    """
-    import signal
-    import sys
-    import threading
-
-    here = threading.current_thread()
-    if here is threading.main_thread() or "brian2" in sys.modules:
-        return
-
-    def ignored_here(*arguments):
-        return None if threading.current_thread() is here else set_handler(*arguments)
-
-    with _importing:
-        set_handler, signal.signal = signal.signal, ignored_here
-        try:
-            import brian2  # noqa: F401
-        finally:
-            signal.signal = set_handler
 
 
 def __dir__():

@@ -157,6 +157,20 @@ assert [one.n_basis for one in made] == [1, 2] and signal.signal is before
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
+def test_any_module_may_be_the_first_in_a_thread():
+    script = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+with ThreadPoolExecutor(1) as pool:
+    pool.submit(import_module, sys.argv[1]).result()
+"""
+    modules = ["brian.neurons", "classifier.classifier", "devices.cpp_standalone", "interop.recording"]
+    modules += ["plotting.rasters", "population.fitting", "reproduce.fits", "training.trainer"]
+    started = [subprocess.Popen([sys.executable, "-c", script, f"glmbrian.{name}"]) for name in modules]
+    assert [process.wait() for process in started] == [0] * len(modules)
+
+
 def test_names_that_the_package_does_not_have():
     # "__main__" would run the command line, and end this process.
     for name in ("__main__", "__wrapped__", "nothing", "learning.nothing"):

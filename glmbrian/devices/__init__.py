@@ -2,7 +2,10 @@
 
 from importlib import import_module
 
+from ..support.first_import import import_brian
 from ..support.validation import choice
+
+import_brian()
 
 #: The module and the class of each device. They are imported when they are needed.
 _HOMES = {

@@ -4,6 +4,10 @@ The packages themselves are imported only when a function needs them
 (``pip install '.[interop]'``).
 """
 
+from ..support.first_import import import_brian
+
+import_brian()
+
 from .events import from_tonic
 from .nemos import conditional_intensity, from_nemos, to_nemos
 from .neo import from_neo, to_neo

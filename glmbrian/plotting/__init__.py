@@ -9,6 +9,10 @@ Brian's `monitors` or in traces; `decisions` when and how it was decided; `learn
 the way there.  `report` puts several into one figure, and `style` is what all share.
 """
 
+from ..support.first_import import import_brian
+
+import_brian()
+
 from .decisions import plot_accuracy_by_deadline, plot_decision_times
 from .kernels import plot_basis, plot_feedback_kernels, plot_kernels
 from .learning import plot_learning_curve

@@ -1,5 +1,9 @@
 """Populations of coupled neurons, and fits of them to recordings."""
 
+from ..support.first_import import import_brian
+
+import_brian()
+
 from .fitting import fit_population
 from .population import GLMPopulation
 
