@@ -13,7 +13,7 @@ FORMER_NAMES = {
     "activations": "core.activations",
     "bases": "core.bases",
     "brian_internals": "brian.internals",
-    "cache": "devices.cache",
+    "cache": "support.cache",
     "decoding": "core.decisions",
     "encoding": "brian.encoder",
     "ensemble": "classifier.ensemble",

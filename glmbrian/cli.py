@@ -362,7 +362,7 @@ def _require_compiler():
 
 
 def _cache(options):
-    from .devices.cache import cache_folder, clear, kept_programs
+    from .support.cache import cache_folder, clear, kept_programs
 
     about = {"folder": str(cache_folder())}
     if not options.clear:

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from glmbrian.devices import cache
+from glmbrian.support import cache
 from glmbrian.benchmark import comparisons, interleaved, report, scaling, workload
 from glmbrian.benchmark.package import Package, accuracy, micros
 from glmbrian.benchmark.peers import NumbaKernel

@@ -20,7 +20,7 @@ import pytest
 from brian2 import prefs
 
 import glmbrian as glm
-from glmbrian.devices import cache
+from glmbrian.support import cache
 from glmbrian.support import scratch
 from glmbrian.core.activations import PROBIT
 from glmbrian.devices import cpp_standalone
@@ -300,7 +300,7 @@ def test_removing_and_building_at_once(programs, build):
 #: Holds a program that it builds, and what else it may have in a folder of its own.
 BEGIN = """
 import sys, time
-from glmbrian.devices import cache
+from glmbrian.support import cache
 from glmbrian.support import scratch
 
 def build(folder):
@@ -383,7 +383,7 @@ def test_without_a_cache_programs_last_as_long_as_the_process(
 def test_temporary_programs_go_with_the_process(tmp_path, temporary):
     script = """if True:
         import os
-        from glmbrian.devices import cache
+        from glmbrian.support import cache
         from glmbrian.support import scratch
         with cache.find_or_build("a", lambda folder: None) as program:
             print(program)

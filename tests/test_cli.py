@@ -15,7 +15,8 @@ import pytest
 
 import glmbrian as glm
 from glmbrian import cli
-from glmbrian.devices import cache, get_device
+from glmbrian.devices import get_device
+from glmbrian.support import cache
 from glmbrian.cli import main
 
 FAST = "--n-train 20 --n-test 20 --n-epochs 2 --n-steps 3 --n-basis 2 --device runtime --quiet".split()

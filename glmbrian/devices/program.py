@@ -28,7 +28,7 @@ import numpy as np
 from ..core.bases import Basis
 from ..brian.internals import cpp_preferences, signature, without_python
 from .base import Device
-from .cache import content_key, find_or_build
+from ..support.cache import content_key, find_or_build
 from .problem import Outcome, Parameters, Timing
 from ..support.processes import how_it_ended, lines_of, watched
 from ..support.scratch import is_full, scratch_folder

@@ -22,7 +22,7 @@ import joblib
 from joblib.externals.loky import ProcessPoolExecutor
 from tqdm import tqdm
 
-from ..devices.cache import content_key
+from ..support.cache import content_key
 from ..support.scratch import scratch_folder
 from ..support.storage import write_text
 from ..support.validation import integer

@@ -21,7 +21,7 @@ import tempfile
 import warnings
 from pathlib import Path
 
-from ..support.scratch import MARKER, hold, is_full, is_own, mark, scratch_folder
+from .scratch import MARKER, hold, is_full, is_own, mark, scratch_folder
 
 #: When all programs take more bytes than this, those unused for longest are removed.
 #: One program takes half a megabyte, or three with GeNN.
