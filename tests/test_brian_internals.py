@@ -184,12 +184,15 @@ def test_preferences_for_cpp_code_are_found_and_set():
 
 
 def test_preferences_of_brian2genn_are_found_before_it_is_imported():
-    prefs.prefs_unvalidated["devices.genn.path"] = "/genn"
-    try:
-        assert brian_internals.cpp_preferences()["devices.genn.path"] == "/genn"
-        assert brian_internals.genn_preference("path") == "/genn"
-    finally:
-        del prefs.prefs_unvalidated["devices.genn.path"]
+    # In a process of its own: another test may have imported it here.
+    script = """
+from brian2 import prefs
+from glmbrian.brian import internals
+prefs.prefs_unvalidated["devices.genn.path"] = "/genn"
+assert internals.cpp_preferences()["devices.genn.path"] == "/genn"
+assert internals.genn_preference("path") == "/genn"
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_a_function_without_its_python_code_is_sent_anywhere():
