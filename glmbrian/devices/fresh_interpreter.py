@@ -167,7 +167,17 @@ class _Parts:
         self.error = error
 
     def __reduce__(self):
-        return _rebuilt, (type(self.error), self.error.args, vars(self.error))
+        # Brian 2.5 keeps there the object that the error is about.
+        arguments = tuple(value if _is_plain(value) else str(value) for value in self.error.args)
+        return _rebuilt, (type(self.error), arguments, vars(self.error))
+
+
+def _is_plain(value):
+    try:
+        pickle.dumps(value)
+    except Exception:
+        return False
+    return True
 
 
 def _rebuilt(kind, arguments, attributes):
