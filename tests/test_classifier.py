@@ -5,6 +5,7 @@ import io
 import json
 import os
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -437,8 +438,15 @@ def test_a_progress_bar_that_cannot_be_written_ends_nothing(monkeypatch):
         def write(self, text):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
+    def show_a_bar():
+        with Progress("training", 10, show=True) as progress:
+            progress.compiling()
+            for done in range(10):
+                progress(done)
+
     monkeypatch.setattr(sys, "stderr", FullDisk())
-    with Progress("training", 10, show=True) as progress:
-        progress.compiling()
-        for done in range(10):
-            progress(done)
+    show_a_bar()
+    thread = threading.Thread(target=show_a_bar, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive()  # it waited for ever while tqdm kept its lock

@@ -29,33 +29,48 @@ class Progress:
             leave=False,
             disable=not show or sys.stderr is None,  # a service may have closed it
             delay=1,
+            file=_Forgiving(sys.stderr),
         )
 
     def __enter__(self):
         return self
 
     def __exit__(self, *exception):
-        with _write_errors_ignored():
-            self._bar.close()
+        self._bar.close()
 
     def compiling(self):
         """Say that a program is being compiled, which takes seconds at once."""
-        with _write_errors_ignored():
-            self._bar.delay = 0
-            self._bar.set_description("compiling")
+        self._bar.delay = 0
+        self._bar.set_description("compiling")
 
     def __call__(self, done):
-        with _write_errors_ignored():
-            if done == 0:
-                # Compiling, if any, is over and does not count into the speed.
-                self._bar.reset()
-                self._bar.set_description(self._task, refresh=False)
-            self._bar.update(done - self._bar.n)
+        if done == 0:
+            # Compiling, if any, is over and does not count into the speed.
+            self._bar.reset()
+            self._bar.set_description(self._task, refresh=False)
+        self._bar.update(done - self._bar.n)
 
 
-def _write_errors_ignored():
-    """A bar that cannot be written, to a full disk or a closed pipe, must not end a fit."""
-    return contextlib.suppress(OSError)
+class _Forgiving:
+    """A stream that loses what it cannot write, to a full disk or a closed pipe.
+
+    An error must not end a fit, nor even reach tqdm, which would keep its lock: all bars
+    of other threads would wait for ever.
+    """
+
+    def __init__(self, stream):
+        self._stream = stream
+
+    def __getattr__(self, name):
+        return getattr(self._stream, name)
+
+    def write(self, text):
+        with contextlib.suppress(OSError):
+            self._stream.write(text)
+
+    def flush(self):
+        with contextlib.suppress(OSError):
+            self._stream.flush()
 
 
 class Silent:
