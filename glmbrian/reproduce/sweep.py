@@ -95,8 +95,6 @@ def sweep(jobs, results, workers, finished=lambda job, result: None):
 
 
 def _run(job):
-    # tqdm's own lock is a semaphore, which a worker that is stopped leaves behind.
-    tqdm.set_lock(threading.RLock())
     return job, job.run()
 
 
@@ -116,7 +114,7 @@ def local_workers(n_jobs):
         # joblib's own workers do not notice that their parent has ended, and wait for minutes.
         executor = ProcessPoolExecutor(
             n_jobs,
-            initializer=_end_with,
+            initializer=_start_worker,
             initargs=(os.getpid(),),
             env={**environment, "TMPDIR": str(folder)},  # so that what killed ones leave is removed
         )
@@ -156,8 +154,10 @@ def _blocked(number):
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _end_with(parent):
-    """End this process soon after its parent, whatever it is doing."""
+def _start_worker(parent):
+    """Prepare a process that ends soon after its parent, whatever it is doing."""
+    # tqdm's own lock is a semaphore, which a worker that is stopped leaves behind.
+    tqdm.set_lock(threading.RLock())
 
     def watch():
         while os.getppid() == parent:
