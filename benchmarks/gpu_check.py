@@ -32,13 +32,16 @@ def prepare(folder):
     from dataclasses import replace
 
     import glmbrian as glm
+    from glmbrian.classifier.training import prepare as prepare_training
     from glmbrian.devices import genn
     from glmbrian.devices.cpp_standalone import CppStandalone
     from glmbrian.devices.program import write_training
 
     def write(name, classifier, data, n_replicas=1):
-        network, training, inputs, labels, _, start = classifier._prepare(data.X_train, data.y_train)
-        network = replace(network, n_replicas=n_replicas, gpu=True)
+        prepared = prepare_training([classifier], data.X_train, data.y_train)
+        (start,), inputs, labels = prepared.starts, prepared.inputs, prepared.labels
+        training = prepared.training
+        network = replace(prepared.network, n_replicas=n_replicas, gpu=True)
         project = folder / name
         project.mkdir(parents=True)
         if classifier.device == "genn":

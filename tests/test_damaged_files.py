@@ -169,7 +169,7 @@ def test_every_field_is_checked(model, tmp_path, has_checksum):
         n_loaded += 1
         learned = (loaded.weights_, loaded.feedback_, loaded.bias_, loaded.basis_.matrix, loaded.history_)
         assert all(np.all(np.isfinite(array)) for array in learned), what
-        assert len(loaded._keys) == 6 and all(type(key) is int for key in loaded._keys), what
+        assert all(type(key) is int for key in loaded.streams_.to_file()), what
         assert loaded.classes_.tolist() == sorted(set(loaded.classes_.tolist())), what
         if loaded.n_steps < 100:
             loaded.set_params(device="runtime", verbose=False)

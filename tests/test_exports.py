@@ -66,7 +66,7 @@ def fit(classifier):
 def assert_same(one, other):
     for name in ("weights_", "feedback_", "bias_", "history_"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name), name)
-    assert one.n_presentations_ == other.n_presentations_ and one._keys == other._keys
+    assert one.n_presentations_ == other.n_presentations_ and one.streams_ == other.streams_
 
 
 def test_it_trains_as_fit_does(project):
@@ -98,7 +98,7 @@ def test_changed_settings_are_read_back(copy):
     change_setting(copy, "input_key", 7)
     assert run(copy).returncode == 0
     exported = glm.GLMClassifier.load(copy)
-    assert exported.n_presentations_ == 240 and exported._keys[0] == 7
+    assert exported.n_presentations_ == 240 and exported.streams_.train_inputs == 7
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from brian2 import BrianObjectException, Function, prefs
 from brian2.utils.logger import catch_logs
 
 import glmbrian as glm
+from glmbrian.classifier.training import prepare
 from glmbrian.core.activations import SIGMOID
 from glmbrian.brian.internals import cpp_preferences
 from glmbrian.devices import cpp_standalone
@@ -144,7 +145,7 @@ CODE = "static inline double own(double u) { return 1 / (1 + exp(-u)); }"
 @pytest.mark.parametrize("code", [CODE, lambda owner: CODE], ids=["text", "made for each use"])
 def test_a_project_is_the_same_wherever_it_is_generated(code, tmp_path, monkeypatch):
     classifier = glm.GLMClassifier(n_steps=3, n_basis=2, activation=own_activation(code))
-    network = classifier._prepare([[0.0], [1.0]], [0, 1])[0]
+    network = prepare([classifier], [[0.0], [1.0]], [0, 1]).network
     written = []
     for name in ("elsewhere", "here"):
         if name == "here":

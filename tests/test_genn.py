@@ -14,6 +14,7 @@ import glmbrian as glm
 from glmbrian.devices import genn_environment
 from glmbrian.devices import genn
 from glmbrian.devices.genn_environment import GeNNNotFound, check_environment, check_packages
+from glmbrian.classifier.training import prepare
 from glmbrian.core.randomness import derive_keys
 
 try:
@@ -47,8 +48,8 @@ def write_project(folder, rule, gpu, n_replicas=1, activation="sigmoid"):
     from dataclasses import replace
 
     X, y = np.zeros((4, 6), dtype=np.uint8), [0, 1, 0, 1]
-    prepared = classifier(rule, "genn", activation=activation)._prepare(X, y)
-    network = replace(prepared[0], n_replicas=n_replicas, gpu=gpu)
+    prepared = prepare([classifier(rule, "genn", activation=activation)], X, y)
+    network = replace(prepared.network, n_replicas=n_replicas, gpu=gpu)
     genn.generate_project(network, folder)
     return (folder / "magicnetwork_model.cpp").read_text(), (folder / "engine.cpp").read_text()
 

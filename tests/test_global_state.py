@@ -88,6 +88,7 @@ def assert_same(before):
 @pytest.fixture(params=["a fresh process", "another device"])
 def users_state(request):
     """The state before a call, in which nothing has Brian's default."""
+    gc.collect()  # what other tests have left
     group = NeuronGroup(2, "v : 1")
     if request.param == "another device":
         set_device("cpp_standalone", build_on_run=False, directory="chosen")

@@ -25,6 +25,7 @@ from scipy.sparse import csr_matrix
 from sklearn.exceptions import NotFittedError
 
 import glmbrian as glm
+from glmbrian.classifier.settings import check_settings
 from glmbrian.interop import Recording, from_neo, from_tonic
 
 ALLOWED = (TypeError, ValueError, OSError, NotImplementedError, NotFittedError)
@@ -224,7 +225,7 @@ def classifier(**changed):
 def fit_new(**parameters):
     given = classifier(**parameters)
     if given.device != "runtime":
-        given._check_parameters()  # as `fit` does; it would go on to compile
+        check_settings(given)  # as `fit` does; it would go on to compile
         return None
     return given.fit(X, Y)
 

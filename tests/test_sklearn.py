@@ -22,6 +22,7 @@ from sklearn.utils.estimator_checks import (
 )
 
 import glmbrian as glm
+from glmbrian.classifier.testing import decided_labels
 from glmbrian.core.objectives import FirstToSpike
 from glmbrian.core.rate_code import levels, rate_encode
 from glmbrian.devices.runtime import Runtime
@@ -350,8 +351,8 @@ def test_it_goes_on_after_fit_and_load(tmp_path):
 
 def test_without_a_random_state_it_goes_on_with_the_same_streams():
     classifier = small(random_state=None).partial_fit(X, Y, classes=[5, 7])
-    keys = list(classifier._keys)
-    assert classifier.partial_fit(X, Y)._keys == keys
+    streams = classifier.streams_
+    assert classifier.partial_fit(X, Y).streams_ == streams
 
 
 def test_it_goes_on_after_an_ensemble(tmp_path):
@@ -488,7 +489,7 @@ def test_accuracy_by_a_deadline_is_that_of_the_decisions_made_by_then():
     for deadline in range(1, 7):
         outcome = recording.outcome(FirstToSpike(), deadline)
         spiked = outcome.counts.any(axis=1)
-        by_then = spiked & (classifier._decide(outcome) == DIGITS.y_test)
+        by_then = spiked & (decided_labels(classifier, outcome) == DIGITS.y_test)
         np.testing.assert_array_equal(
             (seen.decided == seen.label) & (seen.step <= deadline) & ~seen.silent, by_then
         )
@@ -501,3 +502,13 @@ def test_an_evaluation_that_fails_keeps_the_last_decisions(monkeypatch):
     with pytest.raises(ValueError, match="y must have the shape"):
         classifier.evaluate(X, Y[:3])
     assert classifier.decisions_ is before
+
+
+def test_a_pickle_of_earlier_versions_is_read():
+    fitted = small().fit(X, Y)
+    state = dict(fitted.__getstate__())
+    state["_keys"] = state.pop("streams_").to_file()  # as they kept them
+    read = glm.GLMClassifier.__new__(glm.GLMClassifier)
+    read.__setstate__(state)
+    np.testing.assert_array_equal(read.predict(DIGITS.X_test), fitted.predict(DIGITS.X_test))
+    assert read.streams_ == fitted.streams_

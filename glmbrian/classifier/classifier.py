@@ -1,54 +1,24 @@
 """The classifier: a two-layer network of GLM neurons with scikit-learn's interface."""
 
 import html
-import json
-import numbers
-from contextlib import contextmanager
 from dataclasses import asdict, replace
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.exceptions import NotFittedError
-from sklearn.preprocessing import MinMaxScaler
-from sklearn.utils.validation import validate_data
 
-from .._version import __version__
-from ..core.activations import get_activation, name_to_save
-from ..core.bases import CustomBasis, RaisedCosineBasis, as_basis
-from ..core.objectives import check_objective, get_objective, objective_to_save
-from ..core.decisions import ON_SILENCE, ON_TIE, REJECTED, Decisions, decide, is_silent, measures
-from ..devices import DEVICES, exporting_devices, get_device, recording_device
-from ..core.rate_code import check_intensities, warn_of_small_integers
-from .input_range import SMALL_INTEGERS, InputRange, warn_of_clipping
-from .labels import (
-    as_labels,
-    check_class_weight,
-    check_classes,
-    check_known,
-    check_labels,
-    check_weights,
-    class_weight_from_file,
-    class_weight_to_save,
-    indices,
-    weighted_by_class,
-)
-from ..devices.problem import LARGEST, Inputs, Network, Outcome, Parameters, Testing, Training
+from ..core.decisions import REJECTED, Decisions, is_silent, measures
+from ..core.objectives import get_objective
+from ..devices import exporting_devices, get_device, recording_device
+from ..devices.problem import Outcome
 from ..support.progress import Progress
-from ..core.randomness import check_random_state, derive_keys, mix64
-from .saved_model import SavedModel
-from ..support.storage import FORMAT, as_path, new_folder, reading, save_npz
-from ..support.validation import (
-    binary_array,
-    check_size,
-    choice,
-    finite_array,
-    flag,
-    integer,
-    plain_array,
-    real,
-    warn,
-)
+from ..support.storage import new_folder
+from ..support.validation import choice
+from .files import EXPORTED, check_can_be_saved, load_classifier, save_classifier
+from .labels import check_known, check_weights
+from .learned import Learned
+from .streams import Streams
+from .testing import check_fitted, decided_labels, is_fitted, prepare_test
+from .training import prepare, prepare_more, train, unchanged_on_error
 
 #: The paper's choices, for ``GLMClassifier(**PAPER_SETTINGS)``.  From this start
 #: and at this rate some seeds end in a bad optimum (see docs/design.md).
@@ -59,24 +29,6 @@ PAPER_SETTINGS = {
     "weight_scale": 1.0,
     "bias_init": "uniform",
 }
-
-#: Independent streams of random numbers that one `random_state` gives.
-_PURPOSES = range(10, 16)
-_TRAIN_INPUTS, _ORDER, _START, _TEST_INPUTS, _TEST_OUTPUTS, _CHOICES = _PURPOSES
-
-#: The largest 32-bit integer: Brian's integers and the sizes in C++ end here.
-_MOST = 2**31 - 1
-
-#: Smaller arrays than this are hardly images.
-_SMALLEST_IMAGE = 8
-
-#: The classifier before training, in an exported folder.
-_EXPORTED = "classifier.npz"
-
-
-def _count(value, name):
-    """Return `value` as an ``int`` that C++ can hold."""
-    return integer(integer(value, name), name, 1, _MOST)
 
 
 class GLMClassifier(ClassifierMixin, BaseEstimator):
@@ -152,6 +104,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         Mean log-likelihood of the presentations of each epoch.
     n_presentations_ : int
         Presentations learned from so far, where `partial_fit` goes on numbering.
+    streams_ : glmbrian.classifier.streams.Streams
+        Keys of the random numbers.
     scaler_ : sklearn.preprocessing.MinMaxScaler or None
         What `scale_inputs` scales with.
     inputs_seen_ : glmbrian.classifier.input_range.InputRange or None
@@ -177,7 +131,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
     True
     """
 
-    # Until `_prepare` has seen inputs; `fit_ensemble` does not call it for each member.
+    # Until the first inputs are checked.
     scaler_ = inputs_seen_ = None
 
     def __init__(
@@ -237,7 +191,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
 
     def __repr__(self, N_CHAR_MAX=700):
         text = super().__repr__(N_CHAR_MAX)
-        return f"{text} {self._fitted_to()}" if self._is_fitted() else text
+        return f"{text} {self._fitted_to()}" if is_fitted(self) else text
 
     # What notebooks show: scikit-learn's picture, and a line about what was learned.
 
@@ -253,7 +207,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         return bundle
 
     def _html_line(self):
-        state = self._fitted_to() if self._is_fitted() else "not fitted"
+        state = self._fitted_to() if is_fitted(self) else "not fitted"
         return f"<p>{html.escape(state)}</p>"
 
     def _fitted_to(self):
@@ -312,8 +266,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         >>> bool(classifier.history_[0] < classifier.history_[-1])
         True
         """
-        with self._unchanged_on_error():
-            self._train(*self._prepare(X, y, sample_weight))
+        with unchanged_on_error([self]):
+            train([self], prepare([self], X, y, sample_weight))
         return self
 
     def partial_fit(self, X, y, classes=None, sample_weight=None):
@@ -356,50 +310,62 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         >>> classifier.n_presentations_, classifier.history_.shape
         (40, (2,))
         """
-        is_first = not self._is_fitted()
+        is_first = not is_fitted(self)
         if is_first and classes is None:
             raise ValueError(
                 "classes must be passed on the first call to partial_fit, all that will ever be seen"
             )
-        with self._unchanged_on_error():
-            if isinstance(self.class_weight, str) and self.class_weight == "balanced":
-                raise ValueError(
-                    "class_weight='balanced' needs all presentations, but partial_fit sees only some; "
-                    "use a mapping of labels to weights, such as those that "
-                    "sklearn.utils.class_weight.compute_class_weight computes"
-                )
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            raise ValueError(
+                "class_weight='balanced' needs all presentations, but partial_fit sees only some; "
+                "use a mapping of labels to weights, such as those that "
+                "sklearn.utils.class_weight.compute_class_weight computes"
+            )
+        with unchanged_on_error([self]):
             if is_first:
-                prepared = self._prepare(X, y, sample_weight, classes)
+                prepared, earlier = prepare([self], X, y, sample_weight, classes), []
             else:
-                prepared = self._prepare_more(X, y, sample_weight, classes)
-            network, training, *rest = prepared
-            earlier = [] if is_first else self.history_
-            self._train(network, replace(training, n_epochs=1), *rest)
+                prepared = prepare_more(self, X, y, sample_weight, classes)
+                earlier = self.history_
+            one_epoch = replace(prepared.training, n_epochs=1)
+            train([self], replace(prepared, training=one_epoch))
             self.history_ = np.concatenate([earlier, self.history_])
         return self
 
-    def _train(self, network, training, inputs, labels, classes, start):
-        n_presentations = training.n_epochs * len(inputs)
-        with self._progress("training", n_presentations) as progress:
-            parameters, history, timing = get_device(self.device).train(
-                network, start, inputs, labels, training, progress
-            )
-        parameters.check_moderate(history, training)
-        n_presentations += training.first_presentation
-        self._set_learned(parameters, network, classes, n_presentations)
-        self.history_ = history[:, 0]
-        self.timing_ = asdict(timing)
+    def adopt(self, learned):
+        """Become a classifier that has learned this: what training and `load` call.
 
-    @contextmanager
-    def _unchanged_on_error(self):
-        # What is learned is replaced and never changed in place.
-        before = dict(vars(self))
-        try:
-            yield
-        except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
-            raise
+        Parameters
+        ----------
+        learned : glmbrian.classifier.learned.Learned
+        """
+        # Decisions and timing were those of other parameters.
+        for name in ("decisions_", "timing_", "feature_names_in_"):
+            vars(self).pop(name, None)
+        self.weights_ = learned.parameters.weights
+        self.bias_ = learned.parameters.bias
+        self.feedback_ = learned.parameters.feedback
+        if self.feedback_.size == 0:
+            self.feedback_ = np.zeros((len(learned.classes), learned.basis.n_basis))
+        self.basis_ = learned.basis
+        self.classes_ = learned.classes
+        self.n_features_in_ = len(self.weights_)
+        self.n_presentations_ = learned.n_presentations
+        self.streams_ = learned.streams
+        self.history_ = learned.history
+        self.scaler_ = learned.scaler
+        self.inputs_seen_ = learned.inputs_seen
+        if learned.timing is not None:
+            self.timing_ = asdict(learned.timing)
+        if learned.feature_names is not None:
+            self.feature_names_in_ = learned.feature_names
+
+    def __setstate__(self, state):
+        # Those that version 0.1 has pickled.
+        state = dict(state)
+        if "_keys" in state:
+            state["streams_"] = Streams.from_file(state.pop("_keys"))
+        super().__setstate__(state)
 
     def export(self, X, y, directory):
         """Write a project that does what `fit` would, and builds and runs by itself.
@@ -432,256 +398,28 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         True
         """
         choice(self.device, "device (of an export)", exporting_devices())
+        check_can_be_saved(self)
         untrained = clone(self)
-        name_to_save(self.activation)
-        objective_to_save(self.objective)
-        network, training, inputs, labels, classes, start = untrained._prepare(X, y)
-        untrained._set_learned(start, network, classes, training.n_epochs * len(inputs))
-        untrained.history_ = np.empty(0)
+        prepared = prepare([untrained], X, y)
+        (start,) = prepared.starts
+        untrained.adopt(
+            Learned(
+                start,
+                prepared.network.basis,
+                prepared.classes,
+                prepared.streams[0],
+                prepared.n_presentations,
+                history=np.empty(0),
+                scaler=untrained.scaler_,
+                inputs_seen=untrained.inputs_seen_,
+                feature_names=getattr(untrained, "feature_names_in_", None),
+            )
+        )
         with new_folder(directory, "directory") as folder:
-            get_device(self.device).export(network, start, inputs, labels, training, folder)
-            untrained.save(folder / _EXPORTED)
-
-    def _prepare(self, X, y, sample_weight=None, classes=None, n_replicas=None):
-        """Check everything, and return what a device needs to train anew.
-
-        By default `classes` are those in `y`.  With `n_replicas`, `sample_weight` has one row
-        per replica.
-        """
-        self._check_parameters()
-        basis = self._make_basis()
-        inputs, n_inputs = self._check_inputs(X, is_first=True)
-        if classes is None:
-            classes, labels = check_labels(y, len(inputs))
-        else:
-            classes = check_classes(as_labels(classes, name="classes")[0], "classes")
-            labels = indices(check_known(y, len(inputs), classes, "classes"), classes)
-        self._check_reject(classes)
-        weights = self._weights(sample_weight, labels, classes, n_replicas)
-        # Only now, after all checks, may anything be drawn from a random state.
-        self._keys = derive_keys(self.random_state, *_PURPOSES)
-        network = self._network(n_inputs, len(classes), basis)
-        return network, self._training(weights), inputs, labels, classes, self._start(network)
-
-    def _prepare_more(self, X, y, sample_weight, classes):
-        """Check everything, and return what a device needs to train on."""
-        network, inputs = self._checked_test(X, learns=True)
-        known = self.classes_
-        if classes is not None:
-            classes, kind = as_labels(classes, name="classes")
-            same_kind = kind == as_labels(known, name="classes_")[1]
-            if not same_kind or set(classes.tolist()) != set(known.tolist()):
-                raise ValueError(
-                    f"classes={classes.tolist()} is not the same as before, classes_={known.tolist()}"
-                )
-        labels = indices(check_known(y, len(inputs), known, "classes_"), known)
-        weights = self._weights(sample_weight, labels, known)
-        training = replace(self._training(weights), first_presentation=self.n_presentations_)
-        return network, training, inputs, labels, known, self._parameters()
-
-    def _weights(self, sample_weight, labels, classes, n_replicas=None):
-        """Return the weights of presentations, one row per replica, or None if all are 1."""
-        n = len(labels)
-        weights = check_weights(sample_weight, (n,) if n_replicas is None else (n_replicas, n))
-        weights = weighted_by_class(weights, self.class_weight, labels, classes)
-        return None if weights is None else np.broadcast_to(weights, (n_replicas or 1, n))
-
-    def _training(self, weights):
-        return Training(
-            learning_rates=np.array([self.learning_rate], dtype=float),
-            n_epochs=int(self.n_epochs),
-            batch_size=int(self.batch_size),
-            input_key=self._keys[0],
-            order_key=self._keys[1],
-            # other draws than those of tests
-            output_key=int(mix64(self._keys[4])),
-            sample_weights=weights,
-        )
-
-    def _check_parameters(self):
-        check_objective(self.decoding, "decoding")
-        for name in ("n_steps", "n_epochs", "batch_size", "target_period"):
-            _count(getattr(self, name), name)
-        if self.basis is not None:
-            as_basis(self.basis, "basis")
-        else:
-            _count(self.n_basis, "n_basis")
-            if self.window is not None:
-                _count(self.window, "window")
-        real(self.learning_rate, "learning_rate", 0, strict=True)
-        real(self.weight_scale, "weight_scale", 0, LARGEST)
-        if not (isinstance(self.bias_init, str) and self.bias_init == "uniform"):
-            real(self.bias_init, "bias_init (unless it is 'uniform')", -LARGEST, LARGEST)
-        get_activation(self.activation)
-        choice(self.device, "device", DEVICES)
-        if self.gpu is not None:
-            flag(self.gpu, "gpu", "None, True or False")
-        choice(self.on_silence, "on_silence", ON_SILENCE)
-        choice(self.on_tie, "on_tie", ON_TIE)
-        flag(self.scale_inputs, "scale_inputs")
-        if not isinstance(self.verbose, (numbers.Integral, np.bool_)):
-            raise TypeError(f"verbose must be True or False, got {self.verbose!r}")
-        check_random_state(self.random_state)
-        check_random_state(self.start_state, "start_state")
-        check_class_weight(self.class_weight)
-
-    def _check_reject(self, classes):
-        if self.on_silence == "reject" and (
-            classes.dtype.kind not in "iuf"
-            or REJECTED in classes.tolist()
-            or (classes.dtype.kind == "u" and classes.max() > np.iinfo(np.int64).max)
-        ):
-            raise ValueError(
-                "on_silence='reject' marks rejected presentations by the label -1, so class labels "
-                f"must be numbers other than -1 and below 2**63, got {classes.tolist()}"
+            get_device(self.device).export(
+                prepared.network, start, prepared.inputs, prepared.labels, prepared.training, folder
             )
-
-    def _make_basis(self):
-        if self.basis is not None:
-            return self.basis
-        if self.window is None:
-            window = max(int(self.n_basis), int(self.n_steps))
-            n_values = int(self.n_basis) * window
-            check_size(n_values, "n_steps, n_basis: values of the basis", "set a window")
-            return RaisedCosineBasis(self.n_basis, window)
-        return RaisedCosineBasis(self.n_basis, self.window)
-
-    def _check_inputs(self, X, is_first=False, learns=False):
-        """Return `X` as `Inputs`, and the number of input neurons.
-
-        The first `X` (`is_first`) fixes what later ones must be like; `learns` says whether
-        a later one is for further training.
-        """
-        if issparse(X):
-            raise TypeError("X must be a dense array, not a sparse one; use X.toarray()")
-        array = plain_array(X, "X", error=ValueError)
-        # Names of columns only: scikit-learn takes axis 1 of spike trains for the inputs.
-        validate_data(self, X, reset=is_first, skip_check_array=True, ensure_2d=False)
-        X, n_steps = array, int(self.n_steps)
-        flat = ""
-        if X.ndim > 2 and X.size:
-            shape = (len(X), X.size // len(X))
-            flat = f". If these are images, flatten them: X.reshape(len(X), -1), of the shape {shape}"
-        if X.ndim not in (2, 3):
-            reshaped = flat or ". Reshape your data; write X.reshape(1, -1) if it is one presentation"
-            raise ValueError(
-                f"X must have the shape (n, n_inputs), or (n, {n_steps}, n_inputs) for spike trains of "
-                f"n_steps={n_steps} steps, got {X.shape}{reshaped}"
-            )
-        if 0 in X.shape:
-            raise ValueError(
-                f"X must hold at least one presentation and one input, got {X.shape[-1]} feature(s) "
-                f"(shape={X.shape}) while a minimum of 1 is required."
-            )
-        if not is_first and X.shape[-1] != self.n_features_in_:
-            if X.ndim == 2 and X.size == self.n_features_in_:
-                flat = ". If this is one image, flatten it: X.reshape(1, -1)"
-            raise ValueError(
-                f"X has {X.shape[-1]} inputs, but {self.n_features_in_} were used in training: "
-                f"X has {X.shape[-1]} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input{flat}"
-            )
-        if X.dtype.kind == "c":
-            raise ValueError(f"X must hold real numbers. Complex data not supported, got {X.dtype}")
-        if X.ndim == 3:
-            X = self._check_trains(X, flat)
-        elif self.scale_inputs:
-            X = finite_array(X, "X")
-        if is_first:
-            self.scaler_ = None
-            if self.scale_inputs and X.ndim == 2:
-                self.scaler_ = MinMaxScaler(clip=True).fit(X)
-        if X.ndim == 2:
-            X = check_intensities(self._scaled(X), "X", ", or use scale_inputs=True")
-        self._compare_range(InputRange.of(X), is_first, learns)
-        if X.ndim == 3:
-            return Inputs("trains", X), X.shape[-1]
-        if is_first and X.dtype == np.uint8:
-            warn_of_small_integers(X, "X", SMALL_INTEGERS, ", or use scale_inputs=True")
-        return Inputs.of_intensities(X), X.shape[1]
-
-    def _check_trains(self, X, flat):
-        n_steps = int(self.n_steps)
-        if X.shape[1] != n_steps:
-            raise ValueError(
-                f"X must have the shape (n, {n_steps}, n_inputs) for spike trains of n_steps={n_steps} "
-                f"steps, got {X.shape}{flat}"
-            )
-        try:
-            trains = binary_array(X, "X")
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"{error}, if it is spike trains (n, n_steps, n_inputs){flat}") from None
-        known = self.inputs_seen_
-        if _SMALLEST_IMAGE <= n_steps == X.shape[2] and (known is None or known.kind != "trains"):
-            warn(
-                f"X of the shape {X.shape} is taken for spike trains (n, n_steps, n_inputs) of {n_steps} "
-                f"steps{flat}"
-            )
-        return trains
-
-    def _compare_range(self, seen, is_first, learns):
-        """Warn about inputs on another scale than in training, and record those of training."""
-        known = self.inputs_seen_
-        if not is_first and known is not None:
-            known.warn_of_another_scale(seen)
-            seen = known.joined(seen)
-        if is_first or learns:
-            self.inputs_seen_ = seen
-
-    def _scaled(self, X):
-        if (self.scaler_ is not None) != self.scale_inputs:
-            raise ValueError(
-                f"scale_inputs must be as in training, got {self.scale_inputs}: the range of each "
-                "input is seen in training"
-            )
-        if self.scaler_ is None:
-            return X
-        warn_of_clipping(self.scaler_, X)
-        return self.scaler_.transform(X)
-
-    def _network(self, n_inputs, n_classes, basis, n_replicas=1):
-        n_weights = n_inputs * n_classes * basis.n_basis
-        check_size(n_weights, "X, y, n_basis: weights", "take fewer inputs, classes or functions")
-        n_potentials = int(self.n_steps) * n_classes
-        check_size(n_potentials, "n_steps, y: potentials of a presentation", "take fewer steps")
-        return Network(
-            n_inputs=n_inputs,
-            n_classes=n_classes,
-            n_steps=int(self.n_steps),
-            basis=basis,
-            feedback_basis=basis if self.objective.learns_feedback else None,
-            activation=get_activation(self.activation),
-            objective=self.objective,
-            n_replicas=n_replicas,
-            gpu=self.gpu,
-        )
-
-    def _start(self, network):
-        if self.start_state is not None:
-            self._keys[2] = derive_keys(self.start_state, _START)[0]
-        random = np.random.default_rng(self._keys[2])
-        scale, n_outputs = float(self.weight_scale), network.n_classes
-        n_feedback = network.feedback_basis.n_basis if network.feedback_basis else 0
-        weights = random.uniform(-scale, scale, (network.n_inputs, n_outputs, network.basis.n_basis))
-        feedback = random.uniform(-scale, scale, (n_outputs, n_feedback))
-        if self.bias_init == "uniform":
-            bias = random.uniform(-1.0, 1.0, n_outputs)
-        else:
-            bias = np.full(n_outputs, float(self.bias_init))
-        return Parameters(weights, feedback, bias)
-
-    def _set_learned(self, parameters, network, classes, n_presentations=0):
-        # Decisions were those of other parameters.
-        vars(self).pop("decisions_", None)
-        self.weights_ = parameters.weights
-        self.bias_ = parameters.bias
-        self.feedback_ = parameters.feedback
-        if network.feedback_basis is None:
-            self.feedback_ = np.zeros((network.n_classes, network.basis.n_basis))
-        self.basis_ = network.basis
-        self.classes_ = classes
-        self.n_features_in_ = network.n_inputs
-        self.n_presentations_ = n_presentations
+            untrained.save(folder / EXPORTED)
 
     # ------------------------------------------------------------------ deciding
 
@@ -727,8 +465,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         >>> classifier.fit(X, y).predict(X[:4]).tolist()
         ['left', 'right', 'left', 'right']
         """
-        outcome, _ = self._test(*self._checked_test(X), first_presentation)
-        return self._decide(outcome, first_presentation)
+        outcome, _ = self._test(prepare_test(self, X, first_presentation))
+        return decided_labels(self, outcome, first_presentation)
 
     def score(self, X, y, sample_weight=None, first_presentation=0):
         """Return the fraction of presentations decided as in `y`.
@@ -824,15 +562,21 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
 
     def _judge(self, X, y, first_presentation, sample_weight=None):
         """Test on `X`; return the accuracy and the outcome."""
-        network, inputs = self._checked_test(X)
+        run = prepare_test(self, X, first_presentation)
         rejected = [REJECTED] if self.on_silence == "reject" else []
-        y = check_known(y, len(inputs), self.classes_, "classes_", rejected)
-        weights = check_weights(sample_weight, (len(inputs),))
-        outcome, timing = self._test(network, inputs, first_presentation)
-        decided = self._decide(outcome, first_presentation)
+        y = check_known(y, len(run.inputs), self.classes_, "classes_", rejected)
+        weights = check_weights(sample_weight, (len(run.inputs),))
+        outcome, timing = self._test(run)
+        decided = decided_labels(self, outcome, first_presentation)
         self.timing_ = asdict(timing)
         self.decisions_ = Decisions(y, decided, outcome.steps, is_silent(outcome))
         return float(np.average(decided == y, weights=weights)), outcome
+
+    def _test(self, run):
+        with Progress("testing", len(run.inputs), self.verbose) as progress:
+            return get_device(self.device).test(
+                run.network, run.parameters, run.inputs, run.testing, progress
+            )
 
     def record(self, X, first_presentation=0):
         """Simulate a few presentations on the runtime device, recording all.
@@ -878,63 +622,12 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         >>> str(trace.decided)
         'left'
         """
-        network, inputs = self._checked_test(X)
-        testing = self._testing(inputs, first_presentation)
-        traces = recording_device().record(network, self._parameters(), inputs, testing)
-        outcome = Outcome.from_rows([trace.row() for trace in traces], network.n_classes)
-        for trace, decided in zip(traces, self._decide(outcome, first_presentation)):
+        run = prepare_test(self, X, first_presentation)
+        traces = recording_device().record(run.network, run.parameters, run.inputs, run.testing)
+        outcome = Outcome.from_rows([trace.row() for trace in traces], run.network.n_classes)
+        for trace, decided in zip(traces, decided_labels(self, outcome, first_presentation)):
             trace.decided = decided
         return traces
-
-    def _test(self, network, inputs, first_presentation=0):
-        testing = self._testing(inputs, first_presentation)
-        with self._progress("testing", len(inputs)) as progress:
-            return get_device(self.device).test(
-                network, self._parameters(), inputs, testing, progress
-            )
-
-    def _checked_test(self, X, learns=False):
-        self._check_fitted()
-        self._check_parameters()
-        self._check_reject(self.classes_)
-        inputs, n_inputs = self._check_inputs(X, learns=learns)
-        return self._network(n_inputs, len(self.classes_), self.basis_), inputs
-
-    def _testing(self, inputs, first_presentation=0):
-        most = 2**63 - 1 - len(inputs)
-        return Testing(
-            input_key=self._keys[3],
-            output_key=self._keys[4],
-            first_presentation=integer(first_presentation, "first_presentation", 0, most),
-        )
-
-    def _parameters(self):
-        feedback = self.feedback_ if self.objective.learns_feedback else self.feedback_[:, :0]
-        return Parameters(self.weights_, feedback, self.bias_)
-
-    def _decide(self, outcome, first_presentation=0):
-        decision = decide(
-            outcome, self.objective, self.on_tie, self.on_silence, self._keys[5], first_presentation
-        )
-        labels = self.classes_[decision]
-        if self.on_silence == "reject":
-            rejected = decision == REJECTED
-            if rejected.any() and labels.dtype.kind == "u":
-                labels = labels.astype(np.int64)
-            labels[rejected] = REJECTED
-        return labels
-
-    def _is_fitted(self):
-        return hasattr(self, "weights_")
-
-    def _check_fitted(self):
-        if not self._is_fitted():
-            raise NotFittedError(
-                "this GLMClassifier is not fitted yet; call fit, or GLMClassifier.load"
-            )
-
-    def _progress(self, task, total):
-        return Progress(task, total, self.verbose)
 
     # ------------------------------------------------------------------ files
 
@@ -982,49 +675,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         ...         file["classes"].tolist(), file["weights"].shape
         (['left', 'right'], (12, 2, 2))
         """
-        self._check_fitted()
-        content = {
-            "weights": self.weights_,
-            "feedback": self.feedback_,
-            "bias": self.bias_,
-            "basis": self.basis_.matrix,
-            "feedback_basis": self.basis_.matrix,
-            "classes": as_labels(self.classes_, name="classes_")[0],
-            "history": self.history_,
-            "config": np.array(json.dumps(self._config())),
-        }
-        if self.scaler_ is not None:
-            content["input_range"] = np.array([self.scaler_.data_min_, self.scaler_.data_max_])
-        if hasattr(self, "feature_names_in_"):
-            content["feature_names"] = self.feature_names_in_.astype(str)
-        save_npz(path, content)
-
-    def _config(self):
-        parameters = self.get_params()
-        parameters["activation"] = name_to_save(self.activation)
-        parameters["decoding"] = objective_to_save(self.objective)
-        # JSON keeps every bit of a float.
-        if self.basis is not None:
-            parameters["basis"] = self.basis.matrix.tolist()
-        parameters["class_weight"] = class_weight_to_save(self.class_weight, self.classes_)
-        # The resolved keys are saved in place of a generator.
-        for name in ("random_state", "start_state"):
-            if not isinstance(parameters[name], (numbers.Integral, type(None))):
-                parameters[name] = None
-        plain = {
-            name: value.item() if isinstance(value, np.generic) else value
-            for name, value in parameters.items()
-        }
-        config = {
-            "parameters": plain,
-            "keys": self._keys,
-            "n_presentations": self.n_presentations_,
-            "version": __version__,
-            "format": FORMAT,
-        }
-        if self.inputs_seen_ is not None:
-            config["inputs"] = self.inputs_seen_._asdict()
-        return config
+        check_fitted(self)
+        save_classifier(self, path)
 
     @classmethod
     def load(cls, path):
@@ -1066,66 +718,4 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         >>> loaded.predict(X[:4]).tolist()
         ['left', 'right', 'left', 'right']
         """
-        path = as_path(path)
-        if path.is_dir():
-            return cls._load_exported(path)
-        with reading(path, "GLMClassifier.save"):
-            return cls._from_saved(SavedModel.read(path, cls._get_param_names(), len(_PURPOSES)))
-
-    @classmethod
-    def _from_saved(cls, saved):
-        classifier = cls(**saved.parameters)
-        if classifier.basis is not None:
-            classifier.basis = CustomBasis(classifier.basis)
-        classifier.class_weight = class_weight_from_file(classifier.class_weight, saved.classes)
-        classifier._check_parameters()
-        classifier._check_reject(saved.classes)
-        classifier._keys = saved.keys
-        network = classifier._network(len(saved.learned.weights), len(saved.classes), saved.basis)
-        classifier._set_learned(saved.learned, network, saved.classes, saved.n_presentations)
-        classifier.history_ = saved.history
-        if saved.input_range is not None:
-            classifier.scaler_ = MinMaxScaler(clip=True).fit(saved.input_range)
-            classifier._scaled(saved.input_range)  # an error unless it scales
-        elif classifier.scale_inputs and saved.inputs_seen and saved.inputs_seen.kind != "trains":
-            raise ValueError("it lacks 'input_range'")
-        if saved.feature_names is not None:
-            classifier.feature_names_in_ = saved.feature_names.astype(object)
-        classifier.inputs_seen_ = saved.inputs_seen
-        return classifier
-
-    @classmethod
-    def _load_exported(cls, folder):
-        if not (folder / _EXPORTED).is_file():
-            raise ValueError(f"path: the folder {folder} is none that GLMClassifier.export has written")
-        with reading(folder, "GLMClassifier.export"):
-            saved = SavedModel.read(folder / _EXPORTED, cls._get_param_names(), len(_PURPOSES))
-            classifier = cls._from_saved(saved)
-            classes, n_inputs = classifier.classes_, classifier.n_features_in_
-            network = classifier._network(n_inputs, len(classes), classifier.basis_)
-            parameters, history, run = get_device(classifier.device).read_exported(
-                network, folder, saved.has_checksum
-            )
-            n_presentations = classifier._take_settings(run, len(history))
-            classifier._set_learned(parameters, network, classes, n_presentations)
-            classifier.history_ = history[:, 0]
-        return classifier
-
-    def _take_settings(self, run, n_epochs):
-        """Adopt the settings that a user may have changed in an exported project.
-
-        Returns the number of presentations.
-        """
-        if not run:  # programs of version 0.1 do not report their settings
-            n_items = self.n_presentations_ // self.n_epochs
-            self.n_epochs = n_epochs
-            return n_epochs * n_items
-        for name in ("n_epochs", "batch_size"):
-            setattr(self, name, int(run[name]))
-        if int(run["target_period"]) != self.objective.period:
-            self.target_period = int(run["target_period"])
-        self.learning_rate = float(run["learning_rate"])
-        self._keys[:2] = int(run["input_key"]), int(run["order_key"])
-        if self.n_epochs != n_epochs:
-            raise ValueError(f"job/history.bin must hold {self.n_epochs} epochs, got {n_epochs}")
-        return int(run["first_presentation"]) + n_epochs * int(run["n_items"])
+        return load_classifier(cls, path)

@@ -1,17 +1,12 @@
 """Many classifiers trained at once, on the same input spikes."""
 
-from contextlib import ExitStack
-from dataclasses import asdict, replace
-
 import numpy as np
 from joblib import cpu_count
 
 from ..core.bases import Basis
-from ..devices import get_device
-from .classifier import GLMClassifier
-from ..devices.problem import Parameters
-from ..support.progress import Progress
 from ..support.validation import integer
+from .classifier import GLMClassifier
+from .training import prepare, train, unchanged_on_error
 
 #: Parameters in which the members of an ensemble may differ.
 OWN_PARAMETERS = ("learning_rate", "start_state", "verbose")
@@ -64,52 +59,9 @@ def fit_ensemble(classifiers, X, y, sample_weight=None, n_jobs=None):
     """
     classifiers = _check_alike(classifiers)
     n_jobs = cpu_count() if n_jobs is None else integer(n_jobs, "n_jobs")
-    with ExitStack() as stack:
-        for classifier in classifiers:
-            stack.enter_context(classifier._unchanged_on_error())
-        _fit(classifiers, X, y, sample_weight, n_jobs)
+    with unchanged_on_error(classifiers):
+        train(classifiers, prepare(classifiers, X, y, sample_weight, one_row_each=True), n_jobs)
     return classifiers
-
-
-def _fit(classifiers, X, y, sample_weight, n_jobs):
-    first, n_replicas = classifiers[0], len(classifiers)
-    for classifier in classifiers:
-        classifier._check_parameters()
-    network, training, inputs, labels, classes, _ = first._prepare(
-        X, y, sample_weight, n_replicas=n_replicas
-    )
-    starts = []
-    for classifier in classifiers:
-        classifier._keys = list(first._keys)
-        starts.append(classifier._start(network))
-    rates = np.array([classifier.learning_rate for classifier in classifiers], dtype=float)
-    training = replace(training, learning_rates=rates)
-    n_presentations = training.n_epochs * len(inputs)
-    device = get_device(first.device)
-    with Progress("training", n_presentations, first.verbose) as progress:
-        parameters, history, timing = device.train(
-            replace(
-                network, n_replicas=n_replicas, n_jobs=n_jobs if device.is_concurrent else 1
-            ),
-            Parameters(
-                np.concatenate([start.weights for start in starts], axis=1),
-                np.concatenate([start.feedback for start in starts]),
-                np.concatenate([start.bias for start in starts]),
-            ),
-            inputs,
-            labels,
-            training,
-            progress,
-        )
-    parameters.check_moderate(history, training)
-    for replica, classifier in enumerate(classifiers):
-        own = parameters.of(slice(replica, replica + 1), network)
-        classifier._set_learned(own.copy(), network, classes, n_presentations)
-        classifier.scaler_, classifier.inputs_seen_ = first.scaler_, first.inputs_seen_
-        if hasattr(first, "feature_names_in_"):
-            classifier.feature_names_in_ = first.feature_names_in_
-        classifier.history_ = history[:, replica]
-        classifier.timing_ = asdict(timing)
 
 
 def _is_same(value, other):

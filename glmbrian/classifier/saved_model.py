@@ -9,6 +9,7 @@ import numpy as np
 from ..core.bases import Basis, CustomBasis
 from .input_range import InputRange
 from .labels import as_labels, check_classes
+from .streams import Streams
 from ..devices.problem import LARGEST, Parameters
 from ..support.storage import load_npz
 from ..support.validation import finite_array, integer
@@ -54,7 +55,7 @@ class SavedModel:
 
     parameters: dict
     config: dict
-    keys: list
+    streams: Streams
     n_presentations: int
     learned: Parameters
     basis: Basis
@@ -66,7 +67,7 @@ class SavedModel:
     has_checksum: bool
 
     @classmethod
-    def read(cls, path, names, n_keys):
+    def read(cls, path, names):
         """Read and check a file.
 
         Parameters
@@ -74,8 +75,6 @@ class SavedModel:
         path : str or Path
         names : iterable of str
             The parameters that a classifier has.
-        n_keys : int
-            How many random keys it has.
 
         Raises
         ------
@@ -106,7 +105,7 @@ class SavedModel:
         saved = cls(
             parameters=_parameters(config, names),
             config=config,
-            keys=_keys(config, n_keys),
+            streams=Streams.from_file(config["keys"]),
             # Older files lack it; further training then draws the same spikes again.
             n_presentations=integer(config.get("n_presentations", 0), "n_presentations", 0, 2**63 - 1),
             learned=learned,
@@ -175,13 +174,6 @@ def _parameters(config, names):
         if parameters[name] is not None:
             integer(parameters[name], name, minimum)
     return parameters
-
-
-def _keys(config, n_keys):
-    keys = config["keys"]
-    if not isinstance(keys, list) or len(keys) != n_keys:
-        raise ValueError(f"keys must be a list of {n_keys} integers, got {keys!r}")
-    return [integer(key, f"keys[{place}]", 0, 2**64 - 1) for place, key in enumerate(keys)]
 
 
 def _input_range(content, n_inputs):

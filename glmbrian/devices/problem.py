@@ -99,6 +99,15 @@ class Parameters:
             "bias_init or weight_scale"
         )
 
+    @classmethod
+    def joined(cls, replicas):
+        """Return the parameters of a network that holds those of several `replicas`."""
+        return cls(
+            np.concatenate([replica.weights for replica in replicas], axis=1),
+            np.concatenate([replica.feedback for replica in replicas]),
+            np.concatenate([replica.bias for replica in replicas]),
+        )
+
     def of(self, replicas, network):
         """Return views of the parameters of a slice of the network's replicas."""
         outputs = slice(replicas.start * network.n_classes, replicas.stop * network.n_classes)
@@ -130,6 +139,10 @@ class Inputs:
 
     def __len__(self):
         return len(self.data)
+
+    @property
+    def n_inputs(self):
+        return self.data.shape[-1]
 
     def levels(self, item):
         return levels(self.data[item]) if self.kind == "bytes" else self.data[item]

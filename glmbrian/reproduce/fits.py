@@ -16,6 +16,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from ..datasets import load_mnist
 from ..core.decisions import decide, measures
 from ..classifier.classifier import GLMClassifier
+from ..classifier.testing import prepare_test
 from .complexity import ann_operations, operations
 from .protocol import SETTINGS, Design
 from .recording import redraw
@@ -164,11 +165,11 @@ def _details(classifier, X, y):
     spiked = whole.steps[whole.counts.any(axis=1)]
 
     def accuracy(outcome, rule):
-        decided = decide(outcome, objective, rule, rule, classifier._keys[5])
+        decided = decide(outcome, objective, rule, rule, classifier.streams_.choices)
         return float((classifier.classes_[decided] == y).mean())
 
     outcomes = [recording.outcome(objective, deadline) for deadline in range(1, n_steps + 1)]
-    network, _ = classifier._checked_test(X[:1])
+    network = prepare_test(classifier, X[:1]).network
     return {
         "recounted_operations_per_class": measures(whole)["operations_per_class"],
         "accuracy_by_spikes": accuracy(whole, "random"),

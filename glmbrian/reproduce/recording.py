@@ -1,4 +1,4 @@
-"""The spikes of a test run, had again without recording them.
+"""The spikes of a test run, drawn again rather than recorded.
 
 Every random number is a hash of what it is for (see `glmbrian.core.randomness`).  So the
 spikes that a compiled program has drawn can be drawn once more in NumPy, to count
@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..classifier.testing import prepare_test
+from ..core.randomness import uniforms
 from ..core.rate_code import rate_encode
 from ..devices.problem import Outcome
-from ..core.randomness import uniforms
 
 #: Input spikes, of 8 bytes, that are held at a time.
 _MOST_HELD = 4_000_000
@@ -62,8 +63,8 @@ def redraw(classifier, X):
     X : array_like, shape (n, n_inputs)
         Intensities, as for `GLMClassifier.fit`.
     """
-    network, inputs = classifier._checked_test(X)
-    theta, testing = classifier._parameters(), classifier._testing(inputs)
+    run = prepare_test(classifier, X)
+    network, theta, inputs, testing = run.network, run.parameters, run.inputs, run.testing
     n_at_once = max(1, _MOST_HELD // (network.n_steps * network.n_inputs))
     parts = []
     for first in range(0, len(inputs), n_at_once):

@@ -1,0 +1,166 @@
+"""Saving a classifier, and loading it from its file or from an exported project."""
+
+import json
+import numbers
+from dataclasses import replace
+from inspect import signature
+
+import numpy as np
+from sklearn.preprocessing import MinMaxScaler
+
+from .._version import __version__
+from ..core.activations import name_to_save
+from ..core.bases import CustomBasis
+from ..core.objectives import objective_to_save
+from ..devices import get_device
+from ..support.storage import FORMAT, as_path, reading, save_npz
+from .inputs import scaled
+from .labels import as_labels, class_weight_from_file, class_weight_to_save
+from .learned import Learned
+from .saved_model import SavedModel
+from .settings import check_rejection, check_settings, make_network
+
+#: The classifier before training, in an exported folder.
+EXPORTED = "classifier.npz"
+
+
+def save_classifier(classifier, path):
+    """Write a fitted `GLMClassifier` to a file (see `GLMClassifier.save`)."""
+    content = {
+        "weights": classifier.weights_,
+        "feedback": classifier.feedback_,
+        "bias": classifier.bias_,
+        "basis": classifier.basis_.matrix,
+        "feedback_basis": classifier.basis_.matrix,
+        "classes": as_labels(classifier.classes_, name="classes_")[0],
+        "history": classifier.history_,
+        "config": np.array(json.dumps(_config(classifier))),
+    }
+    scaler = classifier.scaler_
+    if scaler is not None:
+        content["input_range"] = np.array([scaler.data_min_, scaler.data_max_])
+    if hasattr(classifier, "feature_names_in_"):
+        content["feature_names"] = classifier.feature_names_in_.astype(str)
+    save_npz(path, content)
+
+
+def check_can_be_saved(classifier):
+    """Raise a ValueError unless a file can name the activation and the objective."""
+    name_to_save(classifier.activation)
+    objective_to_save(classifier.objective)
+
+
+def _config(classifier):
+    parameters = classifier.get_params()
+    parameters["activation"] = name_to_save(classifier.activation)
+    parameters["decoding"] = objective_to_save(classifier.objective)
+    # JSON keeps every bit of a float.
+    if classifier.basis is not None:
+        parameters["basis"] = classifier.basis.matrix.tolist()
+    parameters["class_weight"] = class_weight_to_save(classifier.class_weight, classifier.classes_)
+    # The keys that it gave are saved in place of a generator.
+    for name in ("random_state", "start_state"):
+        if not isinstance(parameters[name], (numbers.Integral, type(None))):
+            parameters[name] = None
+    plain = {
+        name: value.item() if isinstance(value, np.generic) else value
+        for name, value in parameters.items()
+    }
+    config = {
+        "parameters": plain,
+        "keys": classifier.streams_.to_file(),
+        "n_presentations": classifier.n_presentations_,
+        "version": __version__,
+        "format": FORMAT,
+    }
+    if classifier.inputs_seen_ is not None:
+        config["inputs"] = classifier.inputs_seen_._asdict()
+    return config
+
+
+def load_classifier(kind, path):
+    """Return a `GLMClassifier`, or another class of this `kind` (see `GLMClassifier.load`)."""
+    path = as_path(path)
+    if path.is_dir():
+        return _load_exported(kind, path)
+    with reading(path, "GLMClassifier.save"):
+        return _restored(kind, SavedModel.read(path, signature(kind).parameters))
+
+
+def _restored(kind, saved):
+    classifier = kind(**saved.parameters)
+    if classifier.basis is not None:
+        classifier.basis = CustomBasis(classifier.basis)
+    classifier.class_weight = class_weight_from_file(classifier.class_weight, saved.classes)
+    check_settings(classifier)
+    check_rejection(classifier, saved.classes)
+    make_network(classifier, len(saved.learned.weights), len(saved.classes), saved.basis)
+    input_range, names = saved.input_range, saved.feature_names
+    classifier.adopt(
+        Learned(
+            saved.learned,
+            saved.basis,
+            saved.classes,
+            saved.streams,
+            saved.n_presentations,
+            saved.history,
+            scaler=None if input_range is None else MinMaxScaler(clip=True).fit(input_range),
+            inputs_seen=saved.inputs_seen,
+            feature_names=None if names is None else names.astype(object),
+        )
+    )
+    if input_range is not None:
+        scaled(classifier, input_range)  # an error unless it scales
+    elif classifier.scale_inputs and saved.inputs_seen and saved.inputs_seen.kind != "trains":
+        raise ValueError("it lacks 'input_range'")
+    return classifier
+
+
+def _load_exported(kind, folder):
+    if not (folder / EXPORTED).is_file():
+        raise ValueError(f"path: GLMClassifier.export has not written the folder {folder}")
+    with reading(folder, "GLMClassifier.export"):
+        saved = SavedModel.read(folder / EXPORTED, signature(kind).parameters)
+        classifier = _restored(kind, saved)
+        network = make_network(
+            classifier, classifier.n_features_in_, len(saved.classes), saved.basis
+        )
+        parameters, history, run = get_device(classifier.device).read_exported(
+            network, folder, saved.has_checksum
+        )
+        streams, n_presentations = _take_settings(classifier, run, len(history))
+        classifier.adopt(
+            Learned(
+                parameters,
+                saved.basis,
+                saved.classes,
+                streams,
+                n_presentations,
+                history[:, 0],
+                scaler=classifier.scaler_,
+                inputs_seen=classifier.inputs_seen_,
+                feature_names=getattr(classifier, "feature_names_in_", None),
+            )
+        )
+    return classifier
+
+
+def _take_settings(classifier, run, n_epochs):
+    """Adopt the settings that a user may have changed in an exported project.
+
+    Returns the streams, and the number of presentations.
+    """
+    streams = classifier.streams_
+    if not run:  # programs of version 0.1 do not report their settings
+        n_items = classifier.n_presentations_ // classifier.n_epochs
+        classifier.n_epochs = n_epochs
+        return streams, n_epochs * n_items
+    for name in ("n_epochs", "batch_size"):
+        setattr(classifier, name, int(run[name]))
+    if int(run["target_period"]) != classifier.objective.period:
+        classifier.target_period = int(run["target_period"])
+    classifier.learning_rate = float(run["learning_rate"])
+    if classifier.n_epochs != n_epochs:
+        raise ValueError(f"job/history.bin must hold {classifier.n_epochs} epochs, got {n_epochs}")
+    streams = replace(streams, train_inputs=int(run["input_key"]), order=int(run["order_key"]))
+    return streams, int(run["first_presentation"]) + n_epochs * int(run["n_items"])

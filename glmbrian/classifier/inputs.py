@@ -1,0 +1,131 @@
+"""The presentations that a classifier is given: checks, and scaling to intensities."""
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.preprocessing import MinMaxScaler
+from sklearn.utils.validation import validate_data
+
+from ..core.rate_code import check_intensities, warn_of_small_integers
+from ..devices.problem import Inputs
+from ..support.validation import binary_array, finite_array, plain_array, warn
+from .input_range import SMALL_INTEGERS, InputRange, warn_of_clipping
+
+#: Smaller arrays than this are hardly images.
+_SMALLEST_IMAGE = 8
+
+
+def check_first_inputs(classifier, X):
+    """Return the `Inputs` that a `GLMClassifier` is trained on first.
+
+    They decide what later ones must be like: this sets `feature_names_in_`, `scaler_` and
+    `inputs_seen_`.
+    """
+    X, flat = _checked_shape(classifier, X, is_first=True)
+    X = _checked_values(classifier, X, flat, classifier.inputs_seen_)
+    classifier.scaler_ = None
+    if classifier.scale_inputs and X.ndim == 2:
+        classifier.scaler_ = MinMaxScaler(clip=True).fit(X)
+    X = _intensities(classifier, X)
+    classifier.inputs_seen_ = InputRange.of(X)
+    if X.dtype == np.uint8 and X.ndim == 2:
+        warn_of_small_integers(X, "X", SMALL_INTEGERS, ", or use scale_inputs=True")
+    return _as_inputs(X)
+
+
+def check_inputs(classifier, X, learns=False):
+    """Return the `Inputs` of a test, or of further training (`learns`)."""
+    X, flat = _checked_shape(classifier, X, is_first=False)
+    known = classifier.inputs_seen_
+    X = _intensities(classifier, _checked_values(classifier, X, flat, known))
+    seen = InputRange.of(X)
+    if known is not None:
+        known.warn_of_another_scale(seen)
+        seen = known.joined(seen)
+    if learns:
+        classifier.inputs_seen_ = seen
+    return _as_inputs(X)
+
+
+def scaled(classifier, X):
+    """Return `X` scaled as in training, to intensities."""
+    scaler = classifier.scaler_
+    if (scaler is not None) != classifier.scale_inputs:
+        raise ValueError(
+            f"scale_inputs must be as in training, got {classifier.scale_inputs}: the range of each "
+            "input is seen in training"
+        )
+    if scaler is None:
+        return X
+    warn_of_clipping(scaler, X)
+    return scaler.transform(X)
+
+
+def _checked_shape(classifier, X, is_first):
+    """Return `X` as an array, and what to write if these are images."""
+    if issparse(X):
+        raise TypeError("X must be a dense array, not a sparse one; use X.toarray()")
+    array = plain_array(X, "X", error=ValueError)
+    # Names of columns only: scikit-learn takes axis 1 of spike trains for the inputs.
+    validate_data(classifier, X, reset=is_first, skip_check_array=True, ensure_2d=False)
+    X, n_steps = array, int(classifier.n_steps)
+    flat = ""
+    if X.ndim > 2 and X.size:
+        shape = (len(X), X.size // len(X))
+        flat = f". If these are images, flatten them: X.reshape(len(X), -1), of the shape {shape}"
+    if X.ndim not in (2, 3):
+        reshaped = flat or ". Reshape your data; write X.reshape(1, -1) if it is one presentation"
+        raise ValueError(
+            f"X must have the shape (n, n_inputs), or (n, {n_steps}, n_inputs) for spike trains of "
+            f"n_steps={n_steps} steps, got {X.shape}{reshaped}"
+        )
+    if 0 in X.shape:
+        raise ValueError(
+            f"X must hold at least one presentation and one input, got {X.shape[-1]} feature(s) "
+            f"(shape={X.shape}) while a minimum of 1 is required."
+        )
+    if not is_first and X.shape[-1] != classifier.n_features_in_:
+        if X.ndim == 2 and X.size == classifier.n_features_in_:
+            flat = ". If this is one image, flatten it: X.reshape(1, -1)"
+        raise ValueError(
+            f"X has {X.shape[-1]} inputs, but {classifier.n_features_in_} were used in training: "
+            f"X has {X.shape[-1]} features, but {type(classifier).__name__} is expecting "
+            f"{classifier.n_features_in_} features as input{flat}"
+        )
+    if X.dtype.kind == "c":
+        raise ValueError(f"X must hold real numbers. Complex data not supported, got {X.dtype}")
+    return X, flat
+
+
+def _checked_values(classifier, X, flat, known):
+    """Return `X` as trains of 0 and 1, or as numbers that may still have to be scaled."""
+    if X.ndim == 3:
+        return _checked_trains(X, int(classifier.n_steps), flat, known)
+    return finite_array(X, "X") if classifier.scale_inputs else X
+
+
+def _checked_trains(X, n_steps, flat, known):
+    if X.shape[1] != n_steps:
+        raise ValueError(
+            f"X must have the shape (n, {n_steps}, n_inputs) for spike trains of n_steps={n_steps} "
+            f"steps, got {X.shape}{flat}"
+        )
+    try:
+        trains = binary_array(X, "X")
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{error}, if it is spike trains (n, n_steps, n_inputs){flat}") from None
+    if _SMALLEST_IMAGE <= n_steps == X.shape[2] and (known is None or known.kind != "trains"):
+        warn(
+            f"X of the shape {X.shape} is taken for spike trains (n, n_steps, n_inputs) of {n_steps} "
+            f"steps{flat}"
+        )
+    return trains
+
+
+def _intensities(classifier, X):
+    if X.ndim == 3:
+        return X
+    return check_intensities(scaled(classifier, X), "X", ", or use scale_inputs=True")
+
+
+def _as_inputs(X):
+    return Inputs("trains", X) if X.ndim == 3 else Inputs.of_intensities(X)

@@ -1,0 +1,42 @@
+"""What training has given a classifier: all that decides, apart from its settings."""
+
+from dataclasses import dataclass
+from typing import Optional
+
+import numpy as np
+from sklearn.preprocessing import MinMaxScaler
+
+from ..core.bases import Basis
+from ..devices.problem import Parameters, Timing
+from .input_range import InputRange
+from .streams import Streams
+
+
+@dataclass(frozen=True)
+class Learned:
+    """The state of a fitted classifier (see `GLMClassifier.adopt`).
+
+    parameters : Parameters
+        Feedback weights may be missing, of shape (n_classes, 0).
+    basis : Basis
+    classes : ndarray, shape (n_classes,)
+    streams : Streams
+    n_presentations : int
+        Presentations learned from so far.
+    history : ndarray of float, shape (n_epochs,)
+    timing : Timing, optional
+    scaler : MinMaxScaler, optional
+    inputs_seen : InputRange, optional
+    feature_names : ndarray of str, shape (n_inputs,), optional
+    """
+
+    parameters: Parameters
+    basis: Basis
+    classes: np.ndarray
+    streams: Streams
+    n_presentations: int
+    history: np.ndarray
+    timing: Optional[Timing] = None
+    scaler: Optional[MinMaxScaler] = None
+    inputs_seen: Optional[InputRange] = None
+    feature_names: Optional[np.ndarray] = None

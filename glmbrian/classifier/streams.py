@@ -1,0 +1,62 @@
+"""The random numbers of a classifier: one key for each thing that they decide."""
+
+from dataclasses import asdict, dataclass, replace
+
+from ..core.randomness import derive_keys, mix64
+from ..support.validation import integer
+
+
+@dataclass(frozen=True)
+class Streams:
+    """The keys of independent streams of random numbers, 64-bit integers.
+
+    train_inputs, test_inputs : int
+        Input spikes in training and in tests.
+    order : int
+        Order of the presentations in each epoch.
+    start : int
+        Parameters before training.
+    test_outputs : int
+        Output spikes in tests.
+    choices : int
+        Decisions at random (see `decisions.decide`).
+    """
+
+    # Files hold the keys in this order, and each has the purpose of its place (`_PURPOSES`).
+    train_inputs: int
+    order: int
+    start: int
+    test_inputs: int
+    test_outputs: int
+    choices: int
+
+    @classmethod
+    def derive(cls, random_state):
+        """Return the streams that a checked `random_state` gives."""
+        return cls(*derive_keys(random_state, *_PURPOSES.values()))
+
+    def starting_from(self, start_state):
+        """Return streams with the start that `start_state` gives, unless it is None."""
+        if start_state is None:
+            return self
+        return replace(self, start=derive_keys(start_state, _PURPOSES["start"])[0])
+
+    @property
+    def train_outputs(self):
+        """Key of output spikes in training, where an objective leaves them free."""
+        return int(mix64(self.test_outputs))
+
+    @classmethod
+    def from_file(cls, keys):
+        """Return the streams that a file holds, after checks."""
+        if not isinstance(keys, list) or len(keys) != len(_PURPOSES):
+            raise ValueError(f"keys must be a list of {len(_PURPOSES)} integers, got {keys!r}")
+        return cls(*(integer(key, f"keys[{place}]", 0, 2**64 - 1) for place, key in enumerate(keys)))
+
+    def to_file(self):
+        """Return what `from_file` takes."""
+        return list(asdict(self).values())
+
+
+#: What `derive_keys` tells the streams apart by.
+_PURPOSES = {name: 10 + place for place, name in enumerate(Streams.__dataclass_fields__)}

@@ -1,0 +1,72 @@
+"""The tests of a fitted classifier: what is simulated, and the labels decided for."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+
+from ..core.decisions import REJECTED, decide
+from ..devices.problem import Inputs, Network, Parameters, Testing
+from ..support.validation import integer
+from .inputs import check_inputs
+from .settings import check_rejection, check_settings, make_network
+from .training import learned_parameters
+
+
+def is_fitted(classifier):
+    return hasattr(classifier, "weights_")
+
+
+def check_fitted(classifier):
+    if not is_fitted(classifier):
+        raise NotFittedError(
+            "this GLMClassifier is not fitted yet; call fit, or GLMClassifier.load"
+        )
+
+
+@dataclass(frozen=True)
+class TestRun:
+    """What a device needs to test a classifier, after all checks."""
+
+    __test__ = False  # none of pytest's
+
+    network: Network
+    parameters: Parameters
+    inputs: Inputs
+    testing: Testing
+
+
+def prepare_test(classifier, X, first_presentation=0):
+    """Return the `TestRun` of presentations, after all checks of `GLMClassifier.predict`."""
+    check_fitted(classifier)
+    check_settings(classifier)
+    check_rejection(classifier, classifier.classes_)
+    inputs = check_inputs(classifier, X)
+    n_classes = len(classifier.classes_)
+    network = make_network(classifier, inputs.n_inputs, n_classes, classifier.basis_)
+    most = 2**63 - 1 - len(inputs)
+    testing = Testing(
+        input_key=classifier.streams_.test_inputs,
+        output_key=classifier.streams_.test_outputs,
+        first_presentation=integer(first_presentation, "first_presentation", 0, most),
+    )
+    return TestRun(network, learned_parameters(classifier), inputs, testing)
+
+
+def decided_labels(classifier, outcome, first_presentation=0):
+    """Return the class label that each presentation of an `Outcome` decides for."""
+    decision = decide(
+        outcome,
+        classifier.objective,
+        classifier.on_tie,
+        classifier.on_silence,
+        classifier.streams_.choices,
+        first_presentation,
+    )
+    labels = classifier.classes_[decision]
+    rejected = decision == REJECTED
+    if rejected.any():
+        if labels.dtype.kind == "u":
+            labels = labels.astype(np.int64)
+        labels[rejected] = REJECTED
+    return labels
