@@ -3,6 +3,8 @@
 NumPy takes them from `glmbrian.core`; their C++ and Cython is here.
 """
 
+from importlib import resources
+
 import numpy as np
 from brian2 import Function, second
 from brian2.utils.stringtools import get_identifiers
@@ -18,18 +20,13 @@ CPP_FUNCTION = """
 """
 
 #: The hash in C++; Cython's differs only in its function headers.
-CPP_HASH = """
-SUPPORT_CODE_FUNC uint64_t glm_mix64(uint64_t z)
-{
-    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return z ^ (z >> 31);
-}
-SUPPORT_CODE_FUNC uint64_t glm_hash(uint64_t key, uint64_t counter)
-{
-    return glm_mix64(key + UINT64_C(0x9E3779B97F4A7C15) * (counter + 1));
-}
-"""
+_CPP_HASH = (
+    resources.files("glmbrian")
+    .joinpath("native", "hash.hpp")
+    .read_text()
+    .partition("#include <cstdint>")[2]
+    .replace("static inline", "SUPPORT_CODE_FUNC")
+)
 
 _CPP_ARGUMENTS = "int64_t key_low, int64_t key_high, int64_t presentation, int64_t step, int64_t index"
 
@@ -97,7 +94,7 @@ def _brian_function(name, in_numpy, cpp, cython, more_arguments=(), returns=("fl
         return code.replace("glm_", f"{name}_").replace("THIS", f"{name}({arguments})")
 
     for target in ("cpp", "genn"):
-        code = CPP_FUNCTION + own_names(CPP_HASH + _CPP_WORD + cpp)
+        code = CPP_FUNCTION + own_names(_CPP_HASH + _CPP_WORD + cpp)
         function.implementations.add_implementation(target, code, name=name)
     function.implementations.add_implementation("cython", own_names(_CYTHON_WORD + cython))
     return function

@@ -20,8 +20,10 @@ from brian2.core.functions import FunctionImplementationContainer
 from brian2.core.spikesource import SpikeSource
 from brian2.core.variables import DynamicArrayVariable, Variables
 from brian2.devices.cpp_standalone.device import CPPStandaloneDevice
-from brian2.devices.device import RuntimeDevice, all_devices, get_device
+from brian2.devices.device import all_devices, get_device
 from brian2.utils.logger import catch_logs
+
+from .target import runs_at_once
 
 _BRIAN_VERSION = tuple(int(part) for part in brian2.__version__.split(".")[:2])
 
@@ -127,7 +129,7 @@ def remember_values(variable, values):
     The device remembers values written to fixed arrays, but not those written to arrays
     that grow, such as the variables of synapses.
     """
-    if not isinstance(get_device(), RuntimeDevice):
+    if not runs_at_once(get_device()):
         get_device().array_cache[variable] = np.array(values, dtype=variable.dtype)
 
 
@@ -293,7 +295,7 @@ def runtime_device():
     Only one thread at a time can be in it.
     """
     users = get_device()
-    own = users if isinstance(users, RuntimeDevice) else all_devices["runtime"]
+    own = users if runs_at_once(users) else all_devices["runtime"]
     with _turns.device(own) as device:
         try:
             yield device

@@ -155,7 +155,7 @@ class GLMNeurons(Described, NeuronGroup):
     ):
         check_brian_arguments(dt, clock, order, name)
         n = integer(n, "n")
-        kernels = _named_kernels(kernels)
+        kernels = named_kernels(kernels)
         if feedback is not None:
             feedback = as_basis(feedback, "feedback")
         activation = get_activation(activation)
@@ -482,7 +482,8 @@ def _drive(drive, n):
     return f"drive = {word_substitute(drive, {'i': index})} : 1 {flag}\n", {}
 
 
-def _named_kernels(kernels):
+def named_kernels(kernels):
+    """Return the argument `kernels` of `GLMNeurons` as a dict, after checks."""
     if isinstance(kernels, Basis):
         return {"stimulus": kernels}
     if not isinstance(kernels, dict) or not kernels:

@@ -83,6 +83,12 @@ def current_target():
     return _TARGETS[name]
 
 
+def runs_at_once(device):
+    """Return whether a device, which may be an unknown one, is Brian's own runtime device."""
+    target = _TARGETS.get(type(device).__name__)
+    return target is not None and target.runs_at_once
+
+
 def index_name(alias):
     """Return the name of the neuron's index in code.
 

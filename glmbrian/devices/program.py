@@ -35,7 +35,7 @@ from ..support.scratch import is_full, scratch_folder
 from ..support.validation import finite_array
 
 #: The headers that every program includes.
-HEADERS = ("schedule.hpp", "gradients.hpp", "encoder.hpp", "job.hpp")
+HEADERS = ("schedule.hpp", "gradients.hpp", "encoder.hpp", "job.hpp", "hash.hpp")
 
 class CompiledDevice(Device):
     """A device that compiles a network to a program, and keeps it for the next time."""

@@ -54,8 +54,8 @@ public:
     void begin(int64_t item, int64_t presentation)
     {
         item_ = item;
-        base_ = hash(key_, (uint64_t)presentation);
-        second_base_ = hash(mix64(key_ + 1), (uint64_t)presentation);
+        base_ = glm_hash(key_, (uint64_t)presentation);
+        second_base_ = glm_hash(glm_mix64(key_ + 1), (uint64_t)presentation);
         n_active_ = N_INPUTS;
         any_rest_ = false;
         if (data_ == Data::bytes)
@@ -157,7 +157,7 @@ private:
         uint8_t* __restrict pattern = pattern_.data();
         uint8_t* __restrict open = open_.data();
         for (int a = 0; a < n; a++) {
-            const uint64_t bits = hash(base, block | (uint64_t)(uint32_t)active[a]);
+            const uint64_t bits = glm_hash(base, block | (uint64_t)(uint32_t)active[a]);
             const uint64_t level = levels[a];
             pattern[a] = (uint64_t)((bits & 0xFFFF) < level)
                 | (uint64_t)((bits >> 16 & 0xFFFF) < level) << 1
@@ -173,7 +173,7 @@ private:
             for (int s = 0; open[a] >> s; s++) {
                 if (!(open[a] >> s & 1)) continue;
                 const uint64_t step = 4 * (uint64_t)four + s;
-                const uint64_t bits = hash(second_base_, step << 32 | (uint64_t)(uint32_t)active[a]);
+                const uint64_t bits = glm_hash(second_base_, step << 32 | (uint64_t)(uint32_t)active[a]);
                 const double draw = (double)(bits >> 11) * (1.0 / 9007199254740992.0);
                 pattern[a] |= (draw < rest_[a]) << s;
             }

@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "glmbrian_model.hpp"
+#include "hash.hpp"
 
 namespace glmbrian {
 
@@ -36,21 +37,6 @@ using namespace glmbrian_model;
 // A replica is a network of its own, with N_CLASSES outputs, on the same inputs.
 constexpr int N_OUTPUTS = N_REPLICAS * N_CLASSES;
 constexpr int ROW = N_OUTPUTS * N_BASIS;  // weights of one input
-
-// ---------------------------------------------------------------- random numbers
-// The hash of glmbrian/core/randomness.py.
-
-inline uint64_t mix64(uint64_t z)
-{
-    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return z ^ (z >> 31);
-}
-
-inline uint64_t hash(uint64_t key, uint64_t counter)
-{
-    return mix64(key + UINT64_C(0x9E3779B97F4A7C15) * (counter + 1));
-}
 
 // ---------------------------------------------------------------- files
 

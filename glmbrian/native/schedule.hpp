@@ -140,9 +140,9 @@ private:
         }
         // The order is that of one hash an item; see glmbrian.core.randomness.shuffled.
         const int64_t epochs_before = job.first_presentation / job.n_items;
-        const uint64_t base = hash(job.order_key, (uint64_t)(epochs_before + epoch_));
+        const uint64_t base = glm_hash(job.order_key, (uint64_t)(epochs_before + epoch_));
         std::vector<std::pair<uint64_t, int64_t>> ranked(job.n_items);
-        for (int64_t n = 0; n < job.n_items; n++) ranked[n] = {hash(base, (uint64_t)n), n};
+        for (int64_t n = 0; n < job.n_items; n++) ranked[n] = {glm_hash(base, (uint64_t)n), n};
         std::sort(ranked.begin(), ranked.end());
         for (int64_t n = 0; n < job.n_items; n++) order_[n] = ranked[n].second;
     }

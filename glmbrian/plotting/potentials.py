@@ -3,7 +3,7 @@
 import numpy as np
 from brian2 import StateMonitor, ms
 
-from ..core.activations import get_activation
+from ..core.activations import SIGMOID, get_activation
 from ..devices.problem import Trace
 from ..brian.neurons import GLMNeurons
 from ..support.validation import integer
@@ -72,7 +72,7 @@ def plot_membrane_potential(recording, spike_monitor=None, neuron=0, ax=None, *,
         if spike_monitor is not None:
             raise TypeError("spike_monitor must be left out for a Trace, which holds its spikes")
         times, potential, spikes = _of_trace(recording, neuron)
-        activation, in_steps = "sigmoid" if activation is None else activation, True
+        activation, in_steps = SIGMOID if activation is None else activation, True
     else:
         neurons = _recorded_neurons(recording)
         times, potential, spikes = _of_monitors(recording, spike_monitor, neuron)

@@ -9,7 +9,7 @@ from ..core.bases import CustomBasis, IndicatorBasis, as_basis
 from ..support.display import html_table
 from ..classifier.classifier import GLMClassifier
 from ..core.likelihoods import potential_of_inputs, potential_of_outputs, rate_gradient
-from ..brian.neurons import GLMNeurons, _named_kernels
+from ..brian.neurons import GLMNeurons, named_kernels
 from ..support.storage import as_path, load_npz, reading, save_npz
 from ..brian.synapses import GLMSynapses
 from ..brian.time_steps import in_steps, neuron_clock, require_step, time_step
@@ -760,7 +760,7 @@ class GLMPopulation:
 
 def kernels_by_name(kernels):
     """Return kernels as a dict, which may be empty."""
-    return {} if isinstance(kernels, dict) and not kernels else _named_kernels(kernels)
+    return {} if isinstance(kernels, dict) and not kernels else named_kernels(kernels)
 
 
 def _kinds_of_part(name):

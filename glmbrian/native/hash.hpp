@@ -1,0 +1,17 @@
+// The hash of core/randomness.py, for all C++ code; brian/functions.py copies it into
+// Brian's functions.
+#pragma once
+
+#include <cstdint>
+
+static inline uint64_t glm_mix64(uint64_t z)
+{
+    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return z ^ (z >> 31);
+}
+
+static inline uint64_t glm_hash(uint64_t key, uint64_t counter)
+{
+    return glm_mix64(key + UINT64_C(0x9E3779B97F4A7C15) * (counter + 1));
+}

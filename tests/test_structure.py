@@ -1,0 +1,128 @@
+"""The architecture: which module may know what of the others."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import glmbrian
+
+ROOT = Path(glmbrian.__file__).parent
+MODULES = {
+    path.relative_to(ROOT).as_posix(): ast.parse(path.read_text())
+    for path in sorted(ROOT.rglob("*.py"))
+}
+
+#: Names that begin with an underscore, but are documented by those who define them.
+DOCUMENTED = {"_asdict", "_replace", "_exit", "_getframe"}
+
+#: What Brian does not document is used in one module.
+BRIANS_INTERNALS = "brian/internals.py"
+
+#: Where the names of objectives, devices and activations may stand, apart from documentation
+#: and from the defaults of public arguments.
+NAMING = {
+    "core/objectives.py": "objectives",
+    "core/activations.py": "activations",
+    "devices/__init__.py": "the registry of devices",
+    "devices/cpp_standalone.py": "its own name",
+    "devices/genn.py": "its own name",
+    "devices/runtime.py": "its own name",
+    "brian/target.py": "Brian's devices",
+    "brian/internals.py": "Brian's devices",
+    "brian/functions.py": "Brian's languages",
+    "devices/program.py": "Brian's languages",
+    "cli.py": "the command line",
+    "reproduce/claims.py": "the comparison of the paper's two objectives",
+    "reproduce/figures.py": "the comparison of the paper's two objectives",
+    "reproduce/tables.py": "the comparison of the paper's two objectives",
+}
+NAMES = {
+    "first-to-spike", "rate", "sigmoid", "probit", "cloglog", "runtime", "cpp_standalone", "genn",
+}  # fmt: skip
+
+
+def is_private(name):
+    return name.startswith("_") and not name.endswith("__") and name not in DOCUMENTED
+
+
+def own_names(tree):
+    """Return the names that a module defines: functions, classes, variables and attributes."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(getattr(node, "ctx", None), ast.Store):
+            yield getattr(node, "id", None) or getattr(node, "attr", None)
+
+
+def private_names_of_others(tree):
+    own = set(own_names(tree))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            yield from (name.name for name in node.names if is_private(name.name))
+        # A class may use those of the classes from which it is derived.
+        elif isinstance(node, ast.Attribute) and is_private(node.attr) and node.attr not in own:
+            if not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")):
+                yield ast.unparse(node)
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if name != BRIANS_INTERNALS])
+def test_no_module_uses_private_names_of_another(module):
+    assert list(private_names_of_others(MODULES[module])) == []
+
+
+@pytest.mark.parametrize(
+    "code", ["from .other import _name", "import other\nother.name._part", "x.y._part()"]
+)
+def test_private_names_are_found(code):
+    assert list(private_names_of_others(ast.parse(code)))
+
+
+def named(tree):
+    """Return the strings of `NAMES` in code that are not defaults of arguments."""
+    defaults = {
+        id(default)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.arguments)
+        for default in (*node.defaults, *node.kw_defaults)
+    }
+    # Those of dataclasses are defaults, too.
+    defaults |= {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.AnnAssign)}
+    return [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and node.value in NAMES and id(node) not in defaults
+    ]
+
+
+def test_objectives_devices_and_activations_are_named_in_few_places():
+    assert {module for module, tree in MODULES.items() if named(tree)} == set(NAMING)
+
+
+def subpackage_imports():
+    """Return the first names of modules that each first name imports, anywhere in its code."""
+    found = {}
+    for module, tree in MODULES.items():
+        *folders, _ = module.split("/")
+        home = folders[0] if folders else module.removesuffix(".py")
+        for node in ast.walk(tree):
+            if not (isinstance(node, ast.ImportFrom) and node.level):
+                continue
+            base = folders[: len(folders) + 1 - node.level]
+            modules = [node.module] if node.module else [name.name for name in node.names]
+            for imported in modules:
+                target = [*base, *imported.split(".")][0]
+                if target != home:
+                    found.setdefault(home, set()).add(target)
+    return found
+
+
+def test_arrows_between_subpackages_run_one_way():
+    imports, layers = subpackage_imports(), []
+    waiting = set(imports).union(*imports.values())
+    while waiting:
+        free = {name for name in waiting if not imports.get(name, set()) & waiting}
+        assert free, f"a circle among {sorted(waiting)}"
+        layers.append(free)
+        waiting -= free
+    assert "support" in layers[0] and "core" in layers[1]
