@@ -1,5 +1,6 @@
 # make demo         train and test a first-to-spike classifier on real MNIST digits
 # make test         run the tests
+# make benchmark    measure speed beside other implementations (BENCHMARK_ARGS=--quick)
 # make docs         build the documentation into docs/_build
 # make genn-env     set up an environment with brian2genn, and the Brian 2 that it needs
 # make test-genn    run the tests there
@@ -14,12 +15,14 @@ PYTHON ?= python3
 GENN_PYTHON ?= $(PYTHON)
 TESTS ?= --pyargs glmbrian ./tests
 PYTEST_ARGS ?=
+BENCHMARK_ARGS ?=
 
 version_of = $(shell $(1) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 VERSION := $(call version_of,$(PYTHON))
 GENN_VERSION := $(call version_of,$(GENN_PYTHON))
 
 DEMO_ENV := .venv
+BENCHMARK_ENV := .venv-benchmark-$(VERSION)
 DOCS_ENV := .venv-docs-$(VERSION)
 TEST_ENV := .venv-test-$(VERSION)
 GENN_ENV := .venv-genn
@@ -33,7 +36,7 @@ GENN_WITHOUT := $(foreach name,benchmark datasets docs plotting reproduce,--igno
 
 SOURCES := setup.cfg pyproject.toml $(wildcard README.md data/*.* \
 	glmbrian/*.py glmbrian/*/*.py glmbrian/*/*/*.py glmbrian/native/*.hpp \
-	glmbrian/benchmark/peers/*.cpp)
+)
 
 # $(call install,python,its version,environment,extras)
 define install
@@ -54,7 +57,7 @@ define pytest
 	$(1)/bin/pytest --numprocesses auto --dist loadfile --ignore-glob='*/glmbrian/data/*' $(2) $(PYTEST_ARGS) $(TESTS)
 endef
 
-.PHONY: demo test test-exhaustive docs genn-env test-genn clean
+.PHONY: demo test test-exhaustive benchmark docs genn-env test-genn clean
 
 demo: $(DEMO_ENV)/installed-$(VERSION)
 	$(DEMO_ENV)/bin/glmbrian train --classes 5 7 --n-steps 8 --n-basis 8 --n-epochs 60 \
@@ -67,6 +70,9 @@ test-exhaustive: TESTS = $(EXHAUSTIVE)
 test-exhaustive: export GLMBRIAN_EXHAUSTIVE = 1
 test-exhaustive: $(TEST_ENV)/installed-$(VERSION)
 	$(call pytest,$(TEST_ENV),)
+
+benchmark: $(BENCHMARK_ENV)/installed-$(VERSION)
+	$(BENCHMARK_ENV)/bin/python benchmarks/compare.py $(BENCHMARK_ARGS)
 
 docs: $(DOCS_ENV)/installed-$(VERSION)
 	$(DOCS_ENV)/bin/python -m sphinx -W --keep-going -b html docs docs/_build
@@ -82,6 +88,9 @@ $(DEMO_ENV)/installed-$(VERSION): $(SOURCES)
 $(TEST_ENV)/installed-$(VERSION): $(SOURCES)
 	$(call install,$(PYTHON),$(VERSION),$(TEST_ENV),$(TEST_EXTRAS))
 
+$(BENCHMARK_ENV)/installed-$(VERSION): $(SOURCES)
+	$(call install,$(PYTHON),$(VERSION),$(BENCHMARK_ENV),[benchmark])
+
 $(DOCS_ENV)/installed-$(VERSION): $(SOURCES)
 	$(call install,$(PYTHON),$(VERSION),$(DOCS_ENV),[docs])
 
@@ -89,6 +98,6 @@ $(GENN_ENV)/installed-$(GENN_VERSION): $(SOURCES)
 	$(call install,$(GENN_PYTHON),$(GENN_VERSION),$(GENN_ENV),$(GENN_EXTRAS))
 
 clean:
-	rm -rf .venv .venv-test-* .venv-docs-* .venv-genn docs/_build output build dist glmbrian.egg-info \
+	rm -rf .venv .venv-test-* .venv-benchmark-* .venv-docs-* .venv-genn docs/_build output build dist glmbrian.egg-info \
 		.pytest_cache .hypothesis
 	find glmbrian tests data -name __pycache__ -prune -exec rm -rf {} +

@@ -108,15 +108,11 @@ def _parser():
     _add_reproduce_options(reproduce)
     reproduce.set_defaults(run=_reproduce)
 
-    benchmark = commands.add_parser("benchmark", help="measure speed beside other implementations")
-    benchmark.add_argument("--quick", action="store_true", help="minutes: fewer sizes and rounds")
-    benchmark.add_argument("--rounds", type=int, metavar="N", help="rounds of measurements (default: 5, quick 3)")
-    benchmark.add_argument("--data-dir", type=Path, metavar="DIR",
-                           help="folder with IDX files of all of MNIST, for the comparison on many images "
-                           "(default: leave that comparison out)")
-    benchmark.add_argument("--output", type=Path, default=Path("glmbrian-benchmark"), metavar="DIR",
-                           help="folder for tables and pictures (default: %(default)s)")
-    benchmark.set_defaults(run=_benchmark)
+    # Any options are taken, of which it had some in version 0.1.
+    benchmark = commands.add_parser("benchmark", prefix_chars="+",
+                                    help="say how to measure speed beside other implementations")
+    benchmark.add_argument("options", nargs="*", help=argparse.SUPPRESS)
+    benchmark.set_defaults(run=_benchmark, json=False)
 
     cache = commands.add_parser("cache", help="say what the compiled programs take, or remove them")
     cache.add_argument("--clear", action="store_true",
@@ -126,10 +122,10 @@ def _parser():
     for command in (train, evaluate, export):
         command.add_argument("--gpu", action=argparse.BooleanOptionalAction,
                              help="--device genn: use a GPU (default: where CUDA is found)")
-    for command in (train, evaluate, export, reproduce, benchmark, cache):
+    for command in (train, evaluate, export, reproduce, cache):
         command.add_argument("--json", action="store_true",
                              help="print one JSON object as the last line of standard output")
-    for command in (train, evaluate, export, reproduce, benchmark):
+    for command in (train, evaluate, export, reproduce):
         command.add_argument("--quiet", action="store_true", help="no progress bar")
     return parser  # fmt: skip
 
@@ -327,28 +323,10 @@ def _reproduce(options):
 
 
 def _benchmark(options):
-    from .benchmark import benchmark
-    from .benchmark import report
-
-    if options.rounds is not None:
-        _check_counts(options, "rounds")
-    _require_compiler()
-    if options.data_dir is not None and not options.data_dir.is_dir():
-        raise FileNotFoundError(f"--data-dir: there is no folder {options.data_dir}")
-    table = options.output / "report.md"
-    others = ("benchmark.json", "training.png", "scaling.png")
-    _require_writable(options.output, table, *(options.output / name for name in others))
-    results = benchmark(
-        options.quick,
-        options.rounds,
-        options.data_dir,
-        progress=lambda text: None if options.quiet else print(text, file=sys.stderr),
+    raise RuntimeError(
+        "the benchmark, with the implementations that it compares with, is no longer part of the "
+        "installed package: get the sources of glmbrian, and run `make benchmark` there"
     )
-    report.write(results, options.output)
-    if not options.json:
-        print(table.read_text())
-        return {"report": str(table)}
-    return {**results, "report": str(table)}
 
 
 def _require_compiler():

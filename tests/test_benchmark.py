@@ -2,13 +2,14 @@
 
 import json
 
+import compare
 import numpy as np
 import pytest
 
 from glmbrian.support import cache
-from glmbrian.benchmark import comparisons, interleaved, report, scaling, workload
-from glmbrian.benchmark.package import Package, accuracy, micros
-from glmbrian.benchmark.peers import NumbaKernel
+from speed import comparisons, interleaved, report, scaling, workload
+from speed.package import Package, accuracy, micros
+from speed.peers import NumbaKernel
 from glmbrian.cli import main
 
 
@@ -121,30 +122,36 @@ def test_report(tmp_path):
 
 @pytest.fixture
 def no_measuring(monkeypatch):
-    monkeypatch.setattr("glmbrian.devices.cpp_standalone.find_compiler", lambda: "g++")
-    monkeypatch.setattr("glmbrian.benchmark.benchmark", lambda *args, **kwargs: some_results())
+    monkeypatch.setattr(compare, "find_compiler", lambda: "g++")
+    monkeypatch.setattr(compare, "benchmark", lambda *args, **kwargs: some_results())
 
 
 def test_command(no_measuring, tmp_path, capsys):
-    assert main(["benchmark", "--quick", "--output", str(tmp_path / "out"), "--json"]) == 0
-    result = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert result["training"][0]["contender"] == "glmbrian"
+    compare.main(["--quick", "--output", str(tmp_path / "out")])
     assert (tmp_path / "out" / "report.md").exists()
-    assert main(["benchmark", "--output", str(tmp_path / "out")]) == 0
     assert "## Training" in capsys.readouterr().out
 
 
+def refused(arguments, capsys):
+    with pytest.raises(SystemExit) as refusal:
+        compare.main(arguments)
+    assert refusal.value.code == 2
+    return capsys.readouterr().err
+
+
 def test_command_refuses_before_it_measures(no_measuring, tmp_path, monkeypatch, capsys):
-    assert main(["benchmark", "--rounds", "0"]) == 2
-    assert "--rounds" in capsys.readouterr().err
+    assert "--rounds must be at least 1, got 0" in refused(["--rounds", "0"], capsys)
     (tmp_path / "file").write_text("")
-    assert main(["benchmark", "--output", str(tmp_path / "file")]) == 2
-    assert "--output" in capsys.readouterr().err
-    assert main(["benchmark", "--data-dir", str(tmp_path / "none")]) == 2
-    assert "--data-dir" in capsys.readouterr().err
-    monkeypatch.setattr("glmbrian.devices.cpp_standalone.find_compiler", lambda: None)
-    assert main(["benchmark"]) == 2
-    assert "compiler" in capsys.readouterr().err
+    assert "--output" in refused(["--output", str(tmp_path / "file")], capsys)
+    assert "--data-dir" in refused(["--data-dir", str(tmp_path / "none")], capsys)
+    monkeypatch.setattr(compare, "find_compiler", lambda: None)
+    assert "compiler" in refused([], capsys)
+
+
+@pytest.mark.parametrize("arguments", [[], ["--quick", "--output", "out"]])
+def test_the_former_command_says_where_it_is(arguments, capsys):
+    assert main(["benchmark", *arguments]) == 2
+    assert "make benchmark" in capsys.readouterr().err
 
 
 def test_cache_command(tmp_path, monkeypatch, capsys):

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 import glmbrian as glm
-from glmbrian.benchmark.peers import PEERS, HandTuned, NumbaKernel, PlainBrian, PyTorch
+from speed.peers import PEERS, HandTuned, NumbaKernel, PlainBrian, PyTorch
 from glmbrian.learning import first_to_spike_log_likelihood, membrane_potential
 
 DIGITS = glm.datasets.load_mnist((5, 7), n_train=200, n_test=200)
 
 
 def case(peer, label=None, **options):
-    reason = peer.hindrance()
+    reason = peer.why_unavailable()
     return pytest.param(
         partial(peer, **options),
         id=label or peer.name,
@@ -123,6 +123,6 @@ def test_counts(peer):
 
 def test_availability(monkeypatch):
     assert len({peer.name for peer in PEERS}) == len(PEERS)
-    assert PlainBrian.hindrance() is None
+    assert PlainBrian.why_unavailable() is None
     monkeypatch.setattr(PlainBrian, "requires", ("brian2", "no_such_thing"))
-    assert PlainBrian.hindrance() == "no_such_thing not found"
+    assert PlainBrian.why_unavailable() == "no_such_thing not found"

@@ -307,7 +307,7 @@ def test_clearing_the_cache_tells_what_it_could_not_remove(tmp_path, monkeypatch
     assert (tmp_path / "elsewhere" / used).exists()
 
 
-COMMANDS = ("train", "evaluate", "export", "reproduce", "benchmark", "cache")
+COMMANDS = ("train", "evaluate", "export", "reproduce", "cache")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -347,8 +347,6 @@ def test_help_has_the_defaults_of_the_classifier(capsys, monkeypatch):
         ["export", "new", "--data-dir", "folder"],
         ["reproduce", "basis", "--output", "file"],
         ["reproduce", "basis", "--output", "folder"],
-        ["benchmark", "--data-dir", "file"],
-        ["benchmark", "--output", "file"],
     ],
     ids=" ".join,
 )

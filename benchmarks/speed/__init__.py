@@ -1,4 +1,4 @@
-"""How fast the package is, beside what else one could use: ``glmbrian benchmark``.
+"""How fast the package is, beside what else one could use: ``make benchmark``.
 
 ==================  =============================================================
 `workload`          what is trained

@@ -1,4 +1,4 @@
-"""The comparisons that ``glmbrian benchmark`` makes: each returns plain dictionaries."""
+"""The comparisons that the benchmark makes: each returns plain dictionaries."""
 
 import json
 import resource
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..classifier.classifier import GLMClassifier
+from glmbrian.classifier.classifier import GLMClassifier
 from . import workload as workloads
 from .interleaved import ratios, spread, take_turns
 from .package import Package, accuracy
@@ -24,7 +24,7 @@ TORCH_BATCHES = (16, 32, 64, 128)
 
 def unavailable():
     """Return the reasons, by name, why some peers cannot be measured here."""
-    reasons = {peer.name: peer.hindrance() for peer in PEERS}
+    reasons = {peer.name: peer.why_unavailable() for peer in PEERS}
     return {name: reason for name, reason in reasons.items() if reason}
 
 
@@ -70,9 +70,9 @@ def training(sizes, n_rounds, seconds, progress):
 def _contenders(workload, seconds):
     contenders = {Package.name: Package(workload)}
     for peer in PEERS:
-        if peer is not PyTorch and peer.hindrance() is None:
+        if peer is not PyTorch and peer.why_unavailable() is None:
             contenders[peer.name] = peer(workload)
-    if PyTorch.hindrance() is None:
+    if PyTorch.why_unavailable() is None:
         contenders["PyTorch, batch 1"] = PyTorch(workload)
         batched = {f"PyTorch, batch {size}": PyTorch(workload, size) for size in TORCH_BATCHES}
         times = take_turns(batched, 2, seconds / 2)
@@ -195,11 +195,15 @@ def _python_memory(n_images):
     """Return what a fresh Python process needs for a fit of so many images, in bytes."""
     code = (
         "import json, resource, sys\n"
-        "from glmbrian.benchmark import comparisons\n"
+        "from speed import comparisons\n"
         "print(json.dumps(comparisons.memory_of_fit(int(sys.argv[1]))))\n"
     )
     run = subprocess.run(
-        [sys.executable, "-c", code, str(n_images)], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code, str(n_images)],
+        cwd=Path(__file__).parents[1],  # where it finds this package
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return json.loads(run.stdout)
 

@@ -8,7 +8,7 @@ import subprocess
 from importlib import metadata
 from pathlib import Path
 
-from ..support.storage import replacing, write_text
+from glmbrian.support.storage import replacing, write_text
 from .package import Package
 
 _PACKAGES = ("glmbrian", "brian2", "numpy", "numba", "torch")

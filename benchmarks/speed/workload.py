@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ..core.bases import RaisedCosineBasis
-from ..datasets import load_mnist, read_split
+from glmbrian.core.bases import RaisedCosineBasis
+from glmbrian.datasets import load_mnist, read_split
 
 
 @dataclass(frozen=True)

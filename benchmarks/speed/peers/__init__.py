@@ -12,7 +12,7 @@ The tests hold the gradient of each to `glmbrian.learning`.
 `HandTuned`               C++ that does nothing else: the limit
 ========================  =========================================================
 
-Modules that a peer needs are imported when it is constructed; `Peer.hindrance` says
+Modules that a peer needs are imported when it is constructed; `Peer.why_unavailable` says
 beforehand whether it can be.
 """
 

@@ -45,7 +45,7 @@ class Peer(ABC):
         self._restart()
 
     @classmethod
-    def hindrance(cls):
+    def why_unavailable(cls):
         """Return the reason why this peer cannot be used here, or None."""
         for need in cls.requires:
             if shutil.which(need) is not None:

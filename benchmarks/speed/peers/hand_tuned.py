@@ -9,7 +9,7 @@ from time import perf_counter
 import numpy as np
 from numpy.ctypeslib import ndpointer
 
-from ...core.rate_code import LEVEL_OF_BYTE
+from glmbrian.core.rate_code import LEVEL_OF_BYTE
 from .base import Peer, lags_within
 
 _FLAGS = "-std=c++17 -O3 -march=native -mprefer-vector-width=512 -ffast-math -fPIC".split()
