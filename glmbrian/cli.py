@@ -145,9 +145,9 @@ def _add_data_options(command, classes=(5, 7), sizes=("n_train", "n_test")):
 
 def _add_classifier_options(command):
     """Add parameters of `GLMClassifier`, under the names that they have there."""
+    from .classifier.classifier import GLMClassifier
     from .core.activations import BUILT_IN_ACTIVATIONS
     from .core.decisions import ON_SILENCE, ON_TIE
-    from .classifier.classifier import GLMClassifier
     from .core.objectives import OBJECTIVES
 
     options = {
@@ -181,9 +181,7 @@ def _add_classifier_options(command):
 
 
 def _add_reproduce_options(command):
-    from .reproduce import FULL
-    from .reproduce import QUICK
-    from .reproduce import TARGETS
+    from .reproduce import FULL, QUICK, TARGETS
 
     command.add_argument("figure", choices=(*TARGETS, "all"),
                          help="figure 3, 4 or 5 of the paper, or all of them")

@@ -7,12 +7,13 @@ any one IDX file, the format MNIST is published in.
 import gzip
 import math
 import operator
-import os
 import zlib
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+
+from .support.storage import as_path
 
 __all__ = ["MNIST", "load_idx", "load_mnist"]
 
@@ -115,7 +116,7 @@ def load_idx(path):
     ...     load_idx(path).tolist()
     [1, -1]
     """
-    return _read_idx(_as_path(path, "path"))
+    return _read_idx(as_path(path, "path"))
 
 
 def load_mnist(classes=(5, 7), n_train=1000, n_test=1000, data_dir=None):
@@ -177,7 +178,7 @@ def load_mnist(classes=(5, 7), n_train=1000, n_test=1000, data_dir=None):
     classes = _check_classes(classes)
     n_train = _check_count(n_train, "n_train")
     n_test = _check_count(n_test, "n_test")
-    folder = _shipped_data() if data_dir is None else _as_path(data_dir, "data_dir")
+    folder = _shipped_data() if data_dir is None else as_path(data_dir, "data_dir")
     if not folder.is_dir():
         raise FileNotFoundError(f"data_dir '{folder}' is not a folder")
     test_name = _find_test_name(folder)
@@ -185,15 +186,6 @@ def load_mnist(classes=(5, 7), n_train=1000, n_test=1000, data_dir=None):
         *_select(folder, "train", classes, n_train, "n_train"),
         *_select(folder, test_name, classes, n_test, "n_test"),
     )
-
-
-def _as_path(value, name):
-    if not isinstance(value, (str, os.PathLike)):
-        raise TypeError(
-            f"{name} must be a path (str or os.PathLike), "
-            f"not {type(value).__name__}: {value!r}"
-        )
-    return Path(value)
 
 
 def _read_idx(file):

@@ -5,12 +5,12 @@ import json
 import compare
 import numpy as np
 import pytest
-
-from glmbrian.support import cache
 from speed import comparisons, interleaved, report, scaling, workload
 from speed.package import Package, accuracy, micros
 from speed.peers import NumbaKernel
+
 from glmbrian.cli import main
+from glmbrian.support import cache
 
 
 class Clockwork:

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from speed.peers import PEERS, HandTuned, NumbaKernel, PlainBrian, PyTorch
 
 import glmbrian as glm
-from speed.peers import PEERS, HandTuned, NumbaKernel, PlainBrian, PyTorch
 from glmbrian.learning import first_to_spike_log_likelihood, membrane_potential
 
 DIGITS = glm.datasets.load_mnist((5, 7), n_train=200, n_test=200)

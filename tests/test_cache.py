@@ -20,12 +20,11 @@ import pytest
 from brian2 import prefs
 
 import glmbrian as glm
-from glmbrian.support import cache
-from glmbrian.support import scratch
 from glmbrian.core.activations import PROBIT
 from glmbrian.devices import cpp_standalone
-from glmbrian.devices.program import CompiledDevice
 from glmbrian.devices.problem import Network
+from glmbrian.devices.program import CompiledDevice
+from glmbrian.support import cache, scratch
 
 
 @pytest.fixture
@@ -195,8 +194,7 @@ def test_a_place_that_is_taken(make, programs, build):
         lambda program: replace_by_link(program / "main"),
         lambda program: (program / scratch.MARKER).write_text("anything"),
     ],
-    ids="missing empty changed not-executable no-library more list-cut-short list null mapping "
-    "deep absolute pipe list-is-pipe link mark".split(),
+    ids=["missing", "empty", "changed", "not-executable", "no-library", "more", "list-cut-short", "list", "null", "mapping", "deep", "absolute", "pipe", "list-is-pipe", "link", "mark"],
 )
 def test_a_damaged_program_is_built_anew(programs, build, damage):
     damage(find(A, build))

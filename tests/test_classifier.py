@@ -117,7 +117,7 @@ def test_recorded_presentations_are_those_of_the_test_run(first_to_spike):
 
 @compiled
 def test_a_users_standalone_network_is_left_alone(first_to_spike):
-    from brian2 import NeuronGroup, Network, device, get_device, ms, set_device
+    from brian2 import Network, NeuronGroup, device, get_device, ms, set_device
 
     set_device("cpp_standalone", directory=None, build_on_run=False)
     users_device = get_device()

@@ -9,17 +9,18 @@ import subprocess
 import sys
 import time
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import glmbrian as glm
 from glmbrian import cli
+from glmbrian.cli import main
 from glmbrian.devices import get_device
 from glmbrian.support import cache
-from glmbrian.cli import main
 
-FAST = "--n-train 20 --n-test 20 --n-epochs 2 --n-steps 3 --n-basis 2 --device runtime --quiet".split()
+FAST = ["--n-train", "20", "--n-test", "20", "--n-epochs", "2", "--n-steps", "3", "--n-basis", "2", "--device", "runtime", "--quiet"]
 MEASURES = {
     "accuracy", "mean_decision_step", "operations_per_class", "silent_fraction",
     "presentations_per_second", "build_seconds", "run_seconds", "model",
@@ -38,7 +39,7 @@ def last_line(capsys):
 def test_train_then_evaluate(capsys, tmp_path):
     assert main(["train", *FAST, "--json"]) == 0
     trained = last_line(capsys)
-    assert MEASURES <= set(trained)
+    assert set(trained) >= MEASURES
     assert (tmp_path / "glmbrian-output" / "training.png").stat().st_size > 10_000
     assert main(["evaluate", trained["model"], "--n-test", "20", "--device", "runtime", "--json"]) == 0
     evaluated = last_line(capsys)
@@ -54,7 +55,7 @@ def test_train_for_people(capsys):
 
 @pytest.mark.compiled
 def test_export(capsys, tmp_path):
-    settings = "--n-train 10 --n-epochs 1 --n-steps 3 --n-basis 2".split()
+    settings = ["--n-train", "10", "--n-epochs", "1", "--n-steps", "3", "--n-basis", "2"]
     assert main(["export", "--device", "cpp_standalone", "project", *settings]) == 0
     assert "make -C project run" in capsys.readouterr().out
     assert main(["evaluate", "project", "--n-test", "10"]) == 2
@@ -183,7 +184,7 @@ def test_export_names_the_directory(directory, capsys, tmp_path):
     (tmp_path / "file").write_text("kept")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "kept").touch()
-    settings = "--n-train 10 --n-epochs 1 --n-steps 3 --n-basis 2".split()
+    settings = ["--n-train", "10", "--n-epochs", "1", "--n-steps", "3", "--n-basis", "2"]
     assert main(["export", directory, *settings]) == 2
     error = capsys.readouterr().err
     assert error.startswith("glmbrian export: error: directory") and directory in error
@@ -202,12 +203,12 @@ def test_export_hints_can_be_pasted(capsys, monkeypatch):
         (folder / "device").write_text(str(network.gpu))
 
     monkeypatch.setattr("glmbrian.devices.genn.GeNN.export", staticmethod(export))
-    settings = "--n-train 10 --n-steps 3 --n-basis 2 --device genn --no-gpu --json".split()
+    settings = ["--n-train", "10", "--n-steps", "3", "--n-basis", "2", "--device", "genn", "--no-gpu", "--json"]
     assert main(["export", "my proj", *settings]) == 0
     hints = last_line(capsys)
     assert shlex.split(hints["build and run"]) == ["make", "-C", "my proj", "run"]
     assert shlex.split(hints["then test"]) == ["glmbrian", "evaluate", "my proj"]
-    assert open("my proj/device").read() == "False"
+    assert Path("my proj/device").read_text() == "False"
 
 
 @pytest.mark.parametrize("device", ["genn", "cpp_standalone"])
@@ -230,7 +231,7 @@ def test_evaluate_a_folder_whose_program_has_run(device, capsys, monkeypatch):
         (folder / "job" / "run.txt").write_text(run)
 
     monkeypatch.setattr(type(get_device(device)), "export", staticmethod(export))
-    settings = "--n-train 10 --n-epochs 1 --n-steps 3 --n-basis 2".split()
+    settings = ["--n-train", "10", "--n-epochs", "1", "--n-steps", "3", "--n-basis", "2"]
     assert main(["export", "project", "--device", device, *settings]) == 0
     assert glm.GLMClassifier.load("project").device == device
     arguments = ["--device", "runtime", "--n-test", "3", "--quiet", "--no-gpu"]

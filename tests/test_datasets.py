@@ -249,7 +249,7 @@ def test_idx_refuses_folder_missing_file_and_non_path(tmp_path):
     with pytest.raises(FileNotFoundError, match=re.escape(f"'{missing}': there is no")):
         load_idx(missing)
     for wrong in (None, 3, b"x"):
-        with pytest.raises(TypeError, match="path must be a path .str or os.PathLike."):
+        with pytest.raises(TypeError, match="path must be a path, a string or pathlib.Path"):
             load_idx(wrong)
 
 

@@ -9,9 +9,9 @@ from brian2.utils.logger import catch_logs
 from scipy import stats
 
 import glmbrian as glm
+from glmbrian.core.randomness import derive_keys
 from glmbrian.core.rate_code import LEVEL_OF_BYTE, levels, rate_encode
 from glmbrian.devices.problem import Inputs
-from glmbrian.core.randomness import derive_keys
 
 
 @pytest.fixture(autouse=True)
@@ -236,9 +236,8 @@ def test_encoders_show_what_they_are():
     ],
 )
 def test_bad_arguments_of_brian(arguments, error):
-    with catch_logs() as messages:
-        with pytest.raises(error, match=f"{next(iter(arguments))} must be"):
-            glm.RateEncoder(np.zeros(3), **arguments)
+    with catch_logs() as messages, pytest.raises(error, match=f"{next(iter(arguments))} must be"):
+        glm.RateEncoder(np.zeros(3), **arguments)
     assert not messages
 
 

@@ -16,9 +16,9 @@ from brian2 import (
     collect,
     defaultclock,
     device,
-    mV,
     magic_network,
     ms,
+    mV,
     prefs,
     run,
     set_device,
@@ -28,8 +28,8 @@ from brian2.core.base import BrianObjectException
 
 import glmbrian as glm
 from glmbrian.brian.filters import LONGEST_SHIFT_REGISTER
-from glmbrian.learning import membrane_potential
 from glmbrian.core.randomness import join_key, uniforms
+from glmbrian.learning import membrane_potential
 
 SHORT, LONG = 5, LONGEST_SHIFT_REGISTER + 20
 both_windows = pytest.mark.parametrize("window", [SHORT, LONG])
@@ -98,7 +98,7 @@ def three_runs(target):
     )
     table = random.normal(size=(200, 4))
     flicker = TimedArray(table, dt=0.5 * ms)
-    alike = TimedArray(table[:, 0].copy(), dt=0.5 * ms)
+    alike = TimedArray(table[:, 0].copy(), dt=0.5 * ms)  # noqa: F841 (Brian finds it by its name)
     gain = 0.7
     network = Network(source)
     cases = {}

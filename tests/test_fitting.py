@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import glmbrian as glm
 from glmbrian import learning
-from glmbrian.population import fitting
 from glmbrian.interop import Recording, from_pynapple
+from glmbrian.population import fitting
 
 every_activation = pytest.mark.parametrize("activation", ["sigmoid", "probit", "cloglog"])
 

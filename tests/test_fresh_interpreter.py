@@ -16,9 +16,9 @@ from brian2 import BrianObjectException, Function, prefs
 from brian2.utils.logger import catch_logs
 
 import glmbrian as glm
+from glmbrian.brian.internals import cpp_preferences
 from glmbrian.classifier.training import prepare
 from glmbrian.core.activations import SIGMOID
-from glmbrian.brian.internals import cpp_preferences
 from glmbrian.devices import cpp_standalone
 from glmbrian.devices.fresh_interpreter import call_apart
 

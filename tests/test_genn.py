@@ -7,15 +7,13 @@ import sys
 import numpy as np
 import pytest
 from brian2 import Network, SpikeMonitor, StateMonitor, defaultclock, ms, prefs, set_device
-
 from conftest import levels_above_draws
 
 import glmbrian as glm
-from glmbrian.devices import genn_environment
-from glmbrian.devices import genn
-from glmbrian.devices.genn_environment import GeNNNotFound, check_environment, check_packages
 from glmbrian.classifier.training import prepare
 from glmbrian.core.randomness import derive_keys
+from glmbrian.devices import genn, genn_environment
+from glmbrian.devices.genn_environment import GeNNNotFound, check_environment, check_packages
 
 try:
     check_packages()

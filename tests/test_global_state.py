@@ -18,9 +18,9 @@ from brian2.devices.device import all_devices, previous_devices
 import glmbrian as glm
 from glmbrian.core.activations import SIGMOID
 from glmbrian.devices.genn_environment import GeNNNotFound, check_environment, check_packages
-from glmbrian.support.progress import Progress
 from glmbrian.reproduce.fits import Fit
 from glmbrian.reproduce.protocol import Design
+from glmbrian.support.progress import Progress
 
 X, Y = np.repeat([[1.0, 0.0], [0.0, 1.0]] * 2, 3, axis=1), [0, 1, 0, 1]
 

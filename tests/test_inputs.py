@@ -9,11 +9,11 @@ from sklearn import config_context
 from sklearn.utils.class_weight import compute_sample_weight
 
 import glmbrian as glm
-from glmbrian.devices.runtime import Runtime
-from glmbrian.core.rate_code import check_intensities
 from glmbrian.classifier.input_range import InputRange
 from glmbrian.classifier.labels import as_labels, check_weights, weighted_by_class
+from glmbrian.core.rate_code import check_intensities
 from glmbrian.devices.problem import Outcome, Timing
+from glmbrian.devices.runtime import Runtime
 from glmbrian.support.validation import binary_array, finite_array
 
 DIGITS = glm.datasets.load_mnist((5, 7), 10, 10)

@@ -27,11 +27,11 @@ from brian2.utils.logger import catch_logs
 from conftest import levels_above_draws
 
 import glmbrian as glm
-from glmbrian.brian.internals import CPP_PROGRAM_CAN_STOP
-from glmbrian.core.rate_code import levels, rate_encode
 from glmbrian.brian.filters import LONGEST_SHIFT_REGISTER
-from glmbrian.learning import membrane_potential
+from glmbrian.brian.internals import CPP_PROGRAM_CAN_STOP
 from glmbrian.core.randomness import derive_keys
+from glmbrian.core.rate_code import levels, rate_encode
+from glmbrian.learning import membrane_potential
 
 N_STEPS = 60
 # Brian's Cython target takes minutes to compile all this: it has smaller tests, in
@@ -114,7 +114,7 @@ def observed(request):
         if feedback:
             neurons.feedback_weights = v
         synapses, weights = [], []
-        for (name, source), kernel in zip(sources.items(), kernels):
+        for source, kernel in zip(sources.values(), kernels):
             synapses.append(glm.GLMSynapses(source, neurons, kernel))
             weights.append(random.normal(size=(len(source), 3, 2)) * 0.2)
             synapses[-1].w = weights[-1]
@@ -441,7 +441,7 @@ def test_names_are_listed_and_neurons_describe_themselves():
 def test_neurons_of_a_kind_leave_nothing_behind():
     choose("numpy")
     sizes = []
-    for repetition in range(6):
+    for _ in range(6):
         for window in (3, LONG):
             neurons = glm.GLMNeurons(2, glm.IndicatorBasis(window), name="some", random_state=1)
             Network(neurons).run(1 * ms)

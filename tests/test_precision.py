@@ -17,8 +17,8 @@ from brian2 import (
 )
 
 import glmbrian as glm
-from glmbrian.brian.internals import CPP_PROGRAM_CAN_STOP
 from glmbrian.brian.filters import LONGEST_SHIFT_REGISTER
+from glmbrian.brian.internals import CPP_PROGRAM_CAN_STOP
 
 LONG = LONGEST_SHIFT_REGISTER + 10
 

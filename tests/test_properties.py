@@ -10,14 +10,14 @@ import os
 import re
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from typing import Callable
 
 import numpy as np
 import pytest
-from brian2 import Network, Quantity, SpikeGeneratorGroup, mV, ms, prefs, second
+from brian2 import Network, Quantity, SpikeGeneratorGroup, ms, mV, prefs, second
 from brian2.core.base import BrianObjectException
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -80,10 +80,10 @@ SCALARS = [
     lambda: range(3),
     lambda: {1, 2},
     lambda: frozenset(),
-    lambda: {},
+    dict,
     lambda: {"a": 1},
     lambda: {1: [2]},
-    lambda: [],
+    list,
     lambda: [[]],
     lambda: (1, 2),
     lambda: [1, "a", None],

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from glmbrian.brian.functions import glm_bernoulli, glm_uniform
 from glmbrian.core import randomness
 from glmbrian.core.randomness import (
     bernoulli,
@@ -18,7 +19,6 @@ from glmbrian.core.randomness import (
     split_key,
     uniforms,
 )
-from glmbrian.brian.functions import glm_bernoulli, glm_uniform
 
 quick = settings(max_examples=100, derandomize=True, deadline=None)
 keys = st.integers(0, 2**64 - 1)

@@ -11,9 +11,9 @@ from scipy.stats import ttest_1samp
 from sklearn.model_selection import GridSearchCV
 
 import glmbrian as glm
-from glmbrian.core.objectives import FirstToSpike, Rate
 from glmbrian.cli import main
 from glmbrian.core.decisions import measures
+from glmbrian.core.objectives import FirstToSpike, Rate
 from glmbrian.devices.problem import Outcome
 from glmbrian.reproduce import FULL, QUICK, claims, complexity, figures, local_workers, tables
 from glmbrian.reproduce.fits import AnnFit, Fit

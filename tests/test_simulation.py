@@ -9,13 +9,13 @@ from brian2 import prefs
 from conftest import levels_above_draws
 
 import glmbrian as glm
-from glmbrian.core.objectives import get_objective
 from glmbrian.core.decisions import decide, measures
-from glmbrian.devices import get_device, runtime
+from glmbrian.core.objectives import get_objective
+from glmbrian.core.randomness import shuffled, uniforms
 from glmbrian.core.rate_code import rate_encode
+from glmbrian.devices import get_device, runtime
 from glmbrian.devices.problem import Inputs, Network, Outcome, Parameters, Testing, Training
 from glmbrian.support.progress import Silent
-from glmbrian.core.randomness import shuffled, uniforms
 
 N, N_INPUTS, N_OUTPUTS, N_STEPS = 25, 30, 3, 6
 INPUT_KEY, ORDER_KEY, OUTPUT_KEY = 12345678901234567890, 987654321, 55555

@@ -25,8 +25,8 @@ import glmbrian as glm
 from glmbrian.classifier.testing import decided_labels
 from glmbrian.core.objectives import FirstToSpike
 from glmbrian.core.rate_code import levels, rate_encode
-from glmbrian.devices.runtime import Runtime
 from glmbrian.devices.genn_environment import GeNNNotFound, check_environment
+from glmbrian.devices.runtime import Runtime
 
 try:
     check_environment(gpu=False)
@@ -273,7 +273,7 @@ def test_the_range_of_inputs_is_kept(tmp_path):
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_scaled_inputs_must_be_finite(bad):
     with pytest.raises(ValueError, match="X must be finite, but holds NaN or infinity"):
-        small(scale_inputs=True).fit(np.where(X == X.max(), bad, X), Y)
+        small(scale_inputs=True).fit(np.where(X.max() == X, bad, X), Y)
 
 
 def test_scaling_is_decided_in_training():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import glmbrian as glm
-from glmbrian.support.storage import new_folder, replacing, write_text
+from glmbrian.support.storage import as_path, new_folder, replacing, write_text
 
 
 def test_a_device_is_not_replaced():
@@ -124,9 +124,8 @@ def test_a_folder_is_whole_or_not_there(tmp_path):
     with pytest.raises(ValueError, match="path must be new or empty, but .* is not"):
         with new_folder(path):
             pass
-    with pytest.raises(ValueError, match="path must be new or empty"):
-        with new_folder(path / "file"):
-            pass
+    with pytest.raises(ValueError, match="path must be new or empty"), new_folder(path / "file"):
+        pass
     assert [*path.iterdir()] == [path / "file"]
 
 
@@ -159,9 +158,8 @@ def test_what_a_killed_process_left_is_replaced(tmp_path):
     process = context.Process(target=_begin_folder, args=(path, child))
     process.start()
     assert parent.poll(30) and (path / "sub" / "half").exists()
-    with pytest.raises(OSError, match="path: another process is writing into"):
-        with new_folder(path):
-            pass
+    with pytest.raises(OSError, match="path: another process is writing into"), new_folder(path):
+        pass
     assert (path / "sub" / "half").exists()
     process.kill()
     process.join()
@@ -175,7 +173,12 @@ def test_others_files_are_not_removed(tmp_path):
     for text in ("", "something else"):
         (tmp_path / ".unfinished-export").write_text(text)
         (tmp_path / "kept").touch()
-        with pytest.raises(ValueError, match="path must be new or empty"):
-            with new_folder(tmp_path):
-                pass
+        with pytest.raises(ValueError, match="path must be new or empty"), new_folder(tmp_path):
+            pass
         assert (tmp_path / "kept").exists()
+
+
+@pytest.mark.parametrize("read", [glm.GLMClassifier.load, glm.GLMPopulation.load, as_path])
+def test_a_name_that_is_too_long(read):
+    with pytest.raises(OSError, match="^path: cannot reach nnnnn.*[.]{3}: File name too long"):
+        read("n" * 5000)

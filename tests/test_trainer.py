@@ -23,10 +23,10 @@ from brian2 import (
 from brian2.utils.logger import catch_logs
 
 import glmbrian as glm
-from glmbrian.brian.target import Target
 from glmbrian import learning
-from glmbrian.core.rate_code import levels, rate_encode
+from glmbrian.brian.target import Target
 from glmbrian.core.randomness import derive_keys
+from glmbrian.core.rate_code import levels, rate_encode
 
 CPP = pytest.param("cpp_standalone", marks=pytest.mark.compiled)
 CYTHON = pytest.param("cython", marks=pytest.mark.compiled)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from glmbrian.brian.arguments import check_brian_arguments
 from glmbrian.support.validation import (
     binary_array,
     check_shape,
@@ -19,7 +20,6 @@ from glmbrian.support.validation import (
     integer,
     real,
 )
-from glmbrian.brian.arguments import check_brian_arguments
 
 quick = settings(max_examples=100, derandomize=True, deadline=None)
 numbers = st.floats(allow_nan=False, allow_infinity=False)

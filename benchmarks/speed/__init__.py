@@ -12,8 +12,7 @@
 
 import datetime
 
-from . import comparisons
-from . import report
+from . import comparisons, report
 from .scaling import growth
 from .workload import whole_mnist
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from glmbrian.classifier.classifier import GLMClassifier
+
 from . import workload as workloads
 from .interleaved import ratios, spread, take_turns
 from .package import Package, accuracy
@@ -50,7 +51,8 @@ def training(sizes, n_rounds, seconds, progress):
             contenders,
             n_rounds,
             seconds,
-            lambda text: progress(f"N_Y={n_classes}, T=K={n_steps}, {text}"),
+            progress,
+            f"N_Y={n_classes}, T=K={n_steps}, ",
         )
         for name, contender in contenders.items():
             row = {

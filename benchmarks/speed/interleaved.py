@@ -5,7 +5,7 @@ import statistics
 from .package import micros
 
 
-def take_turns(contenders, n_rounds, seconds, progress=lambda text: None):
+def take_turns(contenders, n_rounds, seconds, progress=lambda text: None, about=""):
     """Return the microseconds a presentation of each contender, a list of `n_rounds`.
 
     Parameters
@@ -14,6 +14,8 @@ def take_turns(contenders, n_rounds, seconds, progress=lambda text: None):
     n_rounds : int
     seconds : float
         How long one turn should take: so many presentations are made.
+    progress : callable
+        Is given a line of text before each turn, which begins with `about`.
     """
     n_presentations = {
         name: _presentations_in(seconds, contender) for name, contender in contenders.items()
@@ -21,7 +23,7 @@ def take_turns(contenders, n_rounds, seconds, progress=lambda text: None):
     times = {name: [] for name in contenders}
     for n in range(n_rounds):
         for name, contender in contenders.items():
-            progress(f"round {n + 1} of {n_rounds}: {name}")
+            progress(f"{about}round {n + 1} of {n_rounds}: {name}")
             times[name].append(micros(contender, n_presentations[name], seed=n))
     return times
 

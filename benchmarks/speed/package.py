@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from glmbrian.classifier.ensemble import fit_ensemble
 from glmbrian.classifier.classifier import GLMClassifier
+from glmbrian.classifier.ensemble import fit_ensemble
 
 
 class Package:

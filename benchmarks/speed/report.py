@@ -9,6 +9,7 @@ from importlib import metadata
 from pathlib import Path
 
 from glmbrian.support.storage import replacing, write_text
+
 from .package import Package
 
 _PACKAGES = ("glmbrian", "brian2", "numpy", "numba", "torch")

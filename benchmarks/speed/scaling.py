@@ -4,6 +4,7 @@ import math
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from . import workload as workloads
 from .interleaved import spread, take_turns
@@ -62,7 +63,7 @@ def growth(quick, n_rounds, seconds, progress):
         progress(f"growth with {axis}: compiling")
         contenders = {value: _contender(axis, value) for value in values}
         times = take_turns(
-            contenders, n_rounds, seconds, lambda text: progress(f"growth with {axis}, {text}")
+            contenders, n_rounds, seconds, progress, f"growth with {axis}, "
         )
         factor = {
             "images": lambda value: 1e-6 * value,
@@ -101,7 +102,8 @@ def _threads(n_rounds, seconds, progress):
             progress(f"growth with threads, round {n + 1} of {n_rounds}: {value}")
             with ThreadPoolExecutor(value) as pool:
                 began = time.perf_counter()
-                list(pool.map(lambda one: one.train(n_presentations, n), contenders[:value]))
+                train = partial(Package.train, n_presentations=n_presentations, seed=n)
+                list(pool.map(train, contenders[:value]))
             done = sum(one.n_presentations for one in contenders[:value])
             rates[value].append(done / (time.perf_counter() - began))
     return _row("threads", values, [spread(rates[value]) for value in values])

@@ -76,7 +76,7 @@ def simulate(duration=10 * second, seed=0):
     n_steps = round(duration / ms)
     flicker = np.repeat(random.choice([-1.0, 1.0], -(-n_steps // FRAME)), FRAME)[:n_steps]
     filtered = np.stack([np.convolve(flicker, k)[:n_steps] for k in filters], axis=1)
-    stimulus = TimedArray(filtered, dt=1 * ms)
+    stimulus = TimedArray(filtered, dt=1 * ms)  # noqa: F841 (Brian finds it by its name)
 
     network, monitors = Network(), {}
     for name in ("coupled", "uncoupled"):

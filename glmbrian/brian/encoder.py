@@ -9,16 +9,16 @@ the same on every device.
 import numpy as np
 from brian2 import NeuronGroup, TimedArray, second
 
-from .internals import generate_in_double_precision, planned_steps
-from .target import add_index_alias, index_name, current_target, shared_flag
-from ..support.display import Described
-from .filters import STEP_COUNT
 from ..core.randomness import derive_keys, split_key
-from .functions import glm_bernoulli, glm_step
-from .streams import warn_of_equal_draws
 from ..core.rate_code import check_intensities, levels, warn_of_small_integers
+from ..support.display import Described
 from ..support.validation import integer
 from .arguments import check_brian_arguments
+from .filters import STEP_COUNT
+from .functions import glm_bernoulli, glm_step
+from .internals import generate_in_double_precision, planned_steps
+from .streams import warn_of_equal_draws
+from .target import add_index_alias, current_target, index_name, shared_flag
 
 _INPUT_DRAWS = 0
 

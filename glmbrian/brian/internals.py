@@ -10,7 +10,7 @@ import sys
 import threading
 from contextlib import contextmanager
 from copy import copy
-from functools import lru_cache
+from functools import cache
 from importlib import import_module
 
 import brian2
@@ -238,7 +238,7 @@ def complete_standard_streams():
             break
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w"))
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (for as long as Python runs)
 
 
 #: The module `brian2.devices.device`, which the proxy of the same name hides.
@@ -336,7 +336,7 @@ def generate_in_double_precision(group):
         runner.__class__ = _in_double_precision(type(runner))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _in_double_precision(runner_class):
     class Runner(runner_class):
         def before_run(self, run_namespace):

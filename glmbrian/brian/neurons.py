@@ -10,14 +10,10 @@ from brian2.utils.stringtools import get_identifiers, word_substitute
 
 from ..core.activations import get_activation
 from ..core.bases import Basis, as_basis
-from .internals import (
-    UnknownName,
-    explain_unknown_variables,
-    generate_in_double_precision,
-    run_args,
-)
-from .target import add_index_alias, index_name, current_target, shared_flag
+from ..core.randomness import derive_keys, split_key
 from ..support.display import Described
+from ..support.validation import check_size, finite_array, integer
+from .arguments import check_brian_arguments
 from .filters import (
     LONGEST_SHIFT_REGISTER,
     STEP_COUNT,
@@ -27,12 +23,16 @@ from .filters import (
     ring_buffer,
     shift_register,
 )
-from ..core.randomness import derive_keys, split_key
 from .functions import glm_uniform, namespace_of
-from .time_steps import require_step
+from .internals import (
+    UnknownName,
+    explain_unknown_variables,
+    generate_in_double_precision,
+    run_args,
+)
 from .streams import warn_of_equal_draws
-from ..support.validation import check_size, finite_array, integer
-from .arguments import check_brian_arguments
+from .target import add_index_alias, current_target, index_name, shared_flag
+from .time_steps import require_step
 from .write_through import WriteThrough
 
 _OUTPUT_DRAWS = 1

@@ -7,6 +7,8 @@ from brian2.core.magic import stop
 from brian2.core.variables import Variables
 from brian2.groups.group import Group
 
+from ..support.display import Described
+from .arguments import check_brian_arguments
 from .internals import (
     CPP_PROGRAM_CAN_STOP,
     CPP_STOP_RUN,
@@ -16,10 +18,8 @@ from .internals import (
     require_spikes,
     spike_array,
 )
-from .target import current_target
-from ..support.display import Described
 from .operations import new_operation
-from .arguments import check_brian_arguments
+from .target import current_target
 
 
 class FirstSpikeStop(Described, Group):

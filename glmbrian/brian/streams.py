@@ -1,7 +1,7 @@
 """A warning if groups of a network draw the same random numbers."""
 
-from .internals import networks_with
 from ..support.validation import warn
+from .internals import networks_with
 
 
 def warn_of_equal_draws(group):

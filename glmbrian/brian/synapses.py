@@ -7,6 +7,10 @@ import numpy as np
 from brian2 import Quantity, Synapses, have_same_dimensions, second
 from brian2.groups.subgroup import Subgroup
 
+from ..support.display import Described
+from ..support.validation import check_size, choice, finite_array
+from .arguments import check_brian_arguments
+from .connectivity import check_distinct, evaluate_weights, find_pairs
 from .internals import (
     explain_unknown_variables,
     remember_values,
@@ -14,12 +18,8 @@ from .internals import (
     run_args,
     time_steps_may_differ,
 )
-from .target import current_target
-from .connectivity import check_distinct, evaluate_weights, find_pairs
-from ..support.display import Described
 from .neurons import GLMNeurons, channel_names
-from ..support.validation import check_size, choice, finite_array
-from .arguments import check_brian_arguments
+from .target import current_target
 from .write_through import WriteThrough
 
 #: Arguments of `brian2.Synapses` that `GLMSynapses` does not take, with reasons and alternatives.

@@ -2,6 +2,7 @@
 
 import json
 import numbers
+import os
 from dataclasses import replace
 from inspect import signature
 
@@ -81,7 +82,7 @@ def _config(classifier):
 def load_classifier(kind, path):
     """Return a `GLMClassifier`, or another class of this `kind` (see `GLMClassifier.load`)."""
     path = as_path(path)
-    if path.is_dir():
+    if os.path.isdir(path):
         return _load_exported(kind, path)
     with reading(path, "GLMClassifier.save"):
         return _restored(kind, SavedModel.read(path, signature(kind).parameters))
@@ -117,7 +118,7 @@ def _restored(kind, saved):
 
 
 def _load_exported(kind, folder):
-    if not (folder / EXPORTED).is_file():
+    if not os.path.isfile(folder / EXPORTED):
         raise ValueError(f"path: GLMClassifier.export has not written the folder {folder}")
     with reading(folder, "GLMClassifier.export"):
         saved = SavedModel.read(folder / EXPORTED, signature(kind).parameters)

@@ -1,7 +1,6 @@
 """What training has given a classifier: all that decides, apart from its settings."""
 
 from dataclasses import dataclass
-from typing import Optional
 
 import numpy as np
 from sklearn.preprocessing import MinMaxScaler
@@ -36,7 +35,7 @@ class Learned:
     streams: Streams
     n_presentations: int
     history: np.ndarray
-    timing: Optional[Timing] = None
-    scaler: Optional[MinMaxScaler] = None
-    inputs_seen: Optional[InputRange] = None
-    feature_names: Optional[np.ndarray] = None
+    timing: Timing | None = None
+    scaler: MinMaxScaler | None = None
+    inputs_seen: InputRange | None = None
+    feature_names: np.ndarray | None = None

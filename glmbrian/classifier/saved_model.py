@@ -2,17 +2,16 @@
 
 import json
 from dataclasses import dataclass
-from typing import Optional
 
 import numpy as np
 
 from ..core.bases import Basis, CustomBasis
-from .input_range import InputRange
-from .labels import as_labels, check_classes
-from .streams import Streams
 from ..devices.problem import LARGEST, Parameters
 from ..support.storage import load_npz
 from ..support.validation import finite_array, integer
+from .input_range import InputRange
+from .labels import as_labels, check_classes
+from .streams import Streams
 
 #: The parts of a file, and the kinds of their dtypes.
 _KINDS = {
@@ -61,9 +60,9 @@ class SavedModel:
     basis: Basis
     classes: np.ndarray
     history: np.ndarray
-    input_range: Optional[np.ndarray]
-    feature_names: Optional[np.ndarray]
-    inputs_seen: Optional[InputRange]
+    input_range: np.ndarray | None
+    feature_names: np.ndarray | None
+    inputs_seen: InputRange | None
     has_checksum: bool
 
     @classmethod

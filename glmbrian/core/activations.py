@@ -6,8 +6,8 @@ rho = g' / (g (1 - g)) is the difference of the two slopes, and rho * g is minus
 the slope of log(1 - g) (eq. first_spk_method_rho).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Callable
 
 import numpy as np
 

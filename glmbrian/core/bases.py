@@ -264,7 +264,7 @@ class ExponentialBasis(Basis):
 
 
 def _check_size(window, n_basis):
-    check_size(window * n_basis, "window: values of the basis", "take fewer lags or functions")
+    check_size(window * n_basis, "n_basis, window: values of the basis", "take fewer lags or functions")
 
 
 def as_basis(basis, name):

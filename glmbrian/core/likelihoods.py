@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 
-from .activations import get_activation
 from ..support.validation import binary_array, check_size, finite_array, integer
+from .activations import get_activation
 
 __all__ = [
     "desired_train",

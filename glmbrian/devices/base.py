@@ -21,7 +21,7 @@ class Device(ABC):
     can_export = False
     is_concurrent = False
 
-    def check(self, network, training=None, inputs=None):
+    def check(self, network, training=None, inputs=None):  # noqa: B027 (most can do all)
         """Raise if the device cannot do this, before anything is generated.
 
         Parameters

@@ -17,10 +17,10 @@ from brian2 import Network as BrianNetwork
 from joblib import cpu_count
 
 from ..brian.internals import SCHEDULE, cpp_run_until, private_standalone_device, spike_array
-from .fresh_interpreter import call_apart
 from ..brian.neurons import GLMNeurons, channel_names
 from ..brian.operations import new_operation
 from ..support.processes import how_it_ended, run_watched
+from .fresh_interpreter import call_apart
 from .program import CompiledDevice, code_only, pointer, pointers, write_headers, write_training
 
 __all__ = ["CompilerNotFound", "CppStandalone", "find_compiler"]

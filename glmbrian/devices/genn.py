@@ -18,13 +18,13 @@ import numpy as np
 from brian2 import Function, NeuronGroup, Synapses, defaultclock, ms
 from brian2 import Network as BrianNetwork
 
-from ..brian.internals import private_genn_device
 from ..brian.filters import StateUpdater, pending_names, shift_register
+from ..brian.functions import glm_bernoulli, glm_uniform, namespace_of
+from ..brian.internals import private_genn_device
+from ..brian.neurons import channel_names, feedback_weight_names, stacked
+from ..core.objectives import OBJECTIVES
 from .fresh_interpreter import call_apart
 from .genn_environment import check_environment, find_cuda, find_genn
-from ..brian.neurons import channel_names, feedback_weight_names, stacked
-from ..brian.functions import glm_bernoulli, glm_uniform, namespace_of
-from ..core.objectives import OBJECTIVES
 from .program import CompiledDevice, code_only, pointer, pointers, write_headers, write_training
 
 __all__ = ["GeNN", "generate_project", "use_gpu"]

@@ -5,15 +5,13 @@ trains them on `Inputs`, or tests them and returns an `Outcome`.
 """
 
 from dataclasses import dataclass, replace
-from typing import Optional
 
 import numpy as np
 
 from ..core.activations import Activation
 from ..core.bases import Basis, CustomBasis
-from ..core.rate_code import as_bytes, levels
 from ..core.objectives import FirstToSpike, Objective
-
+from ..core.rate_code import as_bytes, levels
 
 #: If parameters or log-likelihoods are larger, training has diverged.
 LARGEST = 1e100
@@ -34,11 +32,11 @@ class Network:
     n_classes: int
     n_steps: int
     basis: Basis
-    feedback_basis: Optional[Basis]
+    feedback_basis: Basis | None
     activation: Activation
     objective: Objective = FirstToSpike()
     n_replicas: int = 1
-    gpu: Optional[bool] = None
+    gpu: bool | None = None
     n_jobs: int = 1
 
     @property
@@ -170,7 +168,7 @@ class Training:
     batch_size: int
     input_key: int
     order_key: int
-    sample_weights: Optional[np.ndarray] = None
+    sample_weights: np.ndarray | None = None
     first_presentation: int = 0
     output_key: int = 0
 
@@ -240,7 +238,7 @@ class Trace:
     inputs: np.ndarray
     outputs: np.ndarray
     potentials: np.ndarray
-    decided: Optional[object] = None
+    decided: object | None = None
 
     def row(self):
         """Return the row that stands for this presentation in `Outcome.from_rows`."""
@@ -265,4 +263,4 @@ class Timing:
     run_seconds: float
     presentations: int
     steps: int
-    peak_memory: Optional[int] = None
+    peak_memory: int | None = None

@@ -13,9 +13,9 @@ import tempfile
 import time
 import uuid
 import weakref
-from collections import deque
 import zlib
 from abc import abstractmethod
+from collections import deque
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import resources
@@ -25,14 +25,14 @@ from types import SimpleNamespace
 import brian2
 import numpy as np
 
-from ..core.bases import Basis
 from ..brian.internals import cpp_preferences, signature, without_python
-from .base import Device
+from ..core.bases import Basis
 from ..support.cache import content_key, find_or_build
-from .problem import Outcome, Parameters, Timing
 from ..support.processes import how_it_ended, lines_of, watched
 from ..support.scratch import is_full, scratch_folder
 from ..support.validation import finite_array
+from .base import Device
+from .problem import Outcome, Parameters, Timing
 
 #: The headers that every program includes.
 HEADERS = ("schedule.hpp", "gradients.hpp", "encoder.hpp", "job.hpp", "hash.hpp")

@@ -8,19 +8,18 @@ plain Python; `native/presentations.hpp` is their counterpart in compiled progra
 import time
 
 import numpy as np
-from brian2 import Clock, ms
+from brian2 import Clock, NetworkOperation, NumpyCodeObject, ms, prefs
 from brian2 import Network as BrianNetwork
-from brian2 import NetworkOperation, NumpyCodeObject, prefs
 
-from ..brian.internals import SCHEDULE, runtime_device, use_numpy
 from ..brian.encoder import RateEncoder
+from ..brian.internals import SCHEDULE, runtime_device, use_numpy
+from ..brian.neurons import GLMNeurons
+from ..brian.synapses import GLMSynapses
 from ..core.likelihoods import feedback_gradient, weight_gradient
+from ..core.randomness import DRAW_LEVELS, shuffled, split_key
+from ..support.progress import Silent
 from .base import Device
 from .problem import Outcome, Parameters, Timing, Trace
-from ..brian.neurons import GLMNeurons
-from ..support.progress import Silent
-from ..core.randomness import DRAW_LEVELS, shuffled, split_key
-from ..brian.synapses import GLMSynapses
 
 #: Brian's Cython target first compiles, for about as many seconds.  A step then takes less
 #: time than in NumPy: by so many seconds, and so many for each pair of input and output.

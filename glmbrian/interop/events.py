@@ -11,8 +11,8 @@ from collections.abc import Mapping
 import numpy as np
 from brian2 import Quantity, us
 
-from ..support.validation import check_shape, integer
 from ..brian.arguments import seconds
+from ..support.validation import check_shape, integer
 from .recording import positive_seconds
 
 #: A time that is this close to the end of its step, in steps, belongs to the next one.  With

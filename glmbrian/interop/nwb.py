@@ -3,10 +3,10 @@
 import os
 import uuid
 from datetime import datetime, timezone
-from pathlib import Path
 
 import numpy as np
 
+from ..support.storage import as_path
 from ..support.validation import plain_array
 from .recording import check_recording, observed_part
 
@@ -117,16 +117,14 @@ def to_nwb(
     """
     pynwb = _pynwb()
     check_recording(recording)
-    if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"path must be a path, got {path!r}")
     if not isinstance(session_start_time, (datetime, type(None))):
         raise TypeError(f"session_start_time must be a datetime, got {session_start_time!r}")
     if not isinstance(session_description, str):
         raise TypeError(f"session_description must be a string, got {session_description!r}")
-    path = Path(path)
-    if not path.parent.is_dir():
+    path = as_path(path)
+    if not os.path.isdir(path.parent):
         raise FileNotFoundError(f"path: the folder {path.parent} does not exist")
-    if path.exists():
+    if os.path.lexists(path):
         raise FileExistsError(f"path: there is a file {path} already")
     nwbfile = pynwb.NWBFile(
         session_description=session_description,

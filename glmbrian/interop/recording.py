@@ -11,9 +11,9 @@ from collections.abc import Mapping
 import numpy as np
 from brian2 import SpikeGeneratorGroup, SpikeMonitor, defaultclock, second
 
+from ..brian.arguments import seconds
 from ..brian.time_steps import in_steps, time_step
 from ..support.validation import binary_array, choice
-from ..brian.arguments import seconds
 
 #: A spike so little before the end of its step, in steps, belongs to the next one:
 #: it was meant to be a multiple of the step.  The rule of Brian's SpikeGeneratorGroup.
@@ -199,6 +199,8 @@ class Recording:
         trains = binary_array(arrays["trains"], "trains", ("n_steps", "n_units"))
         if dt is None:
             raise TypeError("dt must be given: the duration of a step, such as 1*ms")
+        if trains.shape[1] == 0:
+            raise ValueError(f"trains must hold at least one unit, got the shape {trains.shape}")
         dt, start = float(dt), float(seconds(t_start, "t_start"))
         return cls(
             [start + np.flatnonzero(train) * dt for train in trains.T],

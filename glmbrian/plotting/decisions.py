@@ -1,7 +1,6 @@
 """When decisions were made, and how right they were by then."""
 
 from dataclasses import dataclass
-from typing import Optional
 
 import numpy as np
 
@@ -179,7 +178,7 @@ class _Decisions:
     right: np.ndarray
     step: np.ndarray
     silent: np.ndarray
-    n_steps: Optional[int]
+    n_steps: int | None
 
 
 def _decisions(decisions, n_steps):

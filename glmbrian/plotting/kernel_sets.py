@@ -2,13 +2,12 @@
 
 import math
 from dataclasses import dataclass
-from typing import Optional
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..core.bases import Basis
 from ..classifier.classifier import GLMClassifier
+from ..core.bases import Basis
 from ..population.population import GLMPopulation
 from ..support.validation import choice, finite_array, integer
 from .style import milliseconds
@@ -25,9 +24,9 @@ class KernelSet:
     """
 
     values: np.ndarray
-    step: Optional[float]
-    classes: Optional[list] = None
-    name: Optional[str] = None
+    step: float | None
+    classes: list | None = None
+    name: str | None = None
 
     @property
     def source(self):

@@ -3,9 +3,9 @@
 import numpy as np
 from brian2 import StateMonitor, ms
 
+from ..brian.neurons import GLMNeurons
 from ..core.activations import SIGMOID, get_activation
 from ..devices.problem import Trace
-from ..brian.neurons import GLMNeurons
 from ..support.validation import integer
 from .monitors import place, recorded_spikes
 from .style import axes, integer_ticks, legend_above, marker

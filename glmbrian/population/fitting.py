@@ -7,13 +7,13 @@ import warnings
 
 import numpy as np
 
+from ..brian.connectivity import find_pairs
+from ..brian.neurons import stacked
 from ..core.activations import get_activation
 from ..core.bases import as_basis
-from ..brian.connectivity import find_pairs
 from ..core.likelihoods import filtered_in_chunks, rate_gradient
-from ..brian.neurons import stacked
-from .population import GLMPopulation, checked_data, checked_mask, kernels_by_name
 from ..support.validation import integer, real
+from .population import GLMPopulation, checked_data, checked_mask, kernels_by_name
 
 #: Rows of the design matrix that are weighted at a time.
 _CHUNK = 2**13

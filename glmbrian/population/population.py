@@ -4,15 +4,15 @@ import numpy as np
 from brian2 import second
 from sklearn.utils.validation import check_is_fitted
 
-from ..core.activations import get_activation, name_to_save
-from ..core.bases import CustomBasis, IndicatorBasis, as_basis
-from ..support.display import html_table
-from ..classifier.classifier import GLMClassifier
-from ..core.likelihoods import potential_of_inputs, potential_of_outputs, rate_gradient
 from ..brian.neurons import GLMNeurons, named_kernels
-from ..support.storage import as_path, load_npz, reading, save_npz
 from ..brian.synapses import GLMSynapses
 from ..brian.time_steps import in_steps, neuron_clock, require_step, time_step
+from ..classifier.classifier import GLMClassifier
+from ..core.activations import get_activation, name_to_save
+from ..core.bases import CustomBasis, IndicatorBasis, as_basis
+from ..core.likelihoods import potential_of_inputs, potential_of_outputs, rate_gradient
+from ..support.display import html_table
+from ..support.storage import as_path, load_npz, reading, save_npz
 from ..support.validation import binary_array, choice, finite_array, plain_array
 
 
@@ -151,6 +151,9 @@ class GLMPopulation:
             name: finite_array(kernel, f"kernels[{name!r}]", ("n_source", "n", "window"))
             for name, kernel in kernels.items()
         }
+        for name, kernel in weights.items():
+            if kernel.shape[2] == 0:
+                raise ValueError(f"kernels[{name!r}] must have at least one lag, got {kernel.shape}")
         bases = {name: IndicatorBasis(kernel.shape[2]) for name, kernel in weights.items()}
         basis = None
         if feedback is not None:
@@ -161,6 +164,8 @@ class GLMPopulation:
                         f"feedback must have the shape ({kernel.shape[1]}, window), since "
                         f"kernels[{name!r}] are for {kernel.shape[1]} neurons, got {feedback.shape}"
                     )
+            if feedback.shape[1] == 0:
+                raise ValueError(f"feedback must have at least one lag, got {feedback.shape}")
             basis = IndicatorBasis(feedback.shape[1])
         return cls(bias, bases, weights, basis, feedback, activation, dt)
 

@@ -6,17 +6,16 @@ named by their content; each loads the digits by itself.
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Optional
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.multiclass import OneVsRestClassifier
 
-from ..datasets import load_mnist
-from ..core.decisions import decide, measures
 from ..classifier.classifier import GLMClassifier
 from ..classifier.testing import prepare_test
+from ..core.decisions import decide, measures
+from ..datasets import load_mnist
 from .complexity import ann_operations, operations
 from .protocol import SETTINGS, Design
 from .recording import redraw
@@ -53,8 +52,8 @@ class Fit:
     seed: int
     n_train: int
     n_test: int
-    fold: Optional[int] = None
-    n_folds: Optional[int] = None
+    fold: int | None = None
+    n_folds: int | None = None
     device: str = "cpp_standalone"
 
     @property

@@ -11,9 +11,7 @@ from .._version import __version__
 from ..classifier.classifier import GLMClassifier
 from ..support.progress import Progress
 from ..support.storage import remove_unfinished, write_text
-from . import claims
-from . import figures
-from . import tables
+from . import claims, figures, tables
 from .fits import AnnFit, Build, Fit
 from .protocol import PACKAGE_LEARNING_RATE, SETTINGS
 from .selection import mean_accuracies, selected, selection_fits

@@ -95,7 +95,8 @@ def find_or_build(key, build):
             if is_new:
                 warnings.warn(
                     f"the compiled program cannot be kept for other processes: {problem}. Fix this, or "
-                    "set the environment variable GLMBRIAN_CACHE_DIR to another folder"
+                    "set the environment variable GLMBRIAN_CACHE_DIR to another folder",
+                    stacklevel=2,
                 )
         yield program
 
@@ -142,7 +143,7 @@ def _programs():
     return cache_folder() / "programs"
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _temporary_programs():
     """Return a folder for the programs of this process."""
     stack = contextlib.ExitStack()

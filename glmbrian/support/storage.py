@@ -196,7 +196,7 @@ def _remove_all_but(kept):
 
 def _mode_to_replace(target, path, name):
     """Return the permissions of the file at `target`, None if there is none."""
-    if not target.parent.is_dir():
+    if not os.path.isdir(target.parent):
         raise FileNotFoundError(f"{name}: the folder {target.parent} does not exist")
     try:
         mode = os.stat(target).st_mode
@@ -234,7 +234,18 @@ def as_path(path, name="path"):
         raise TypeError(f"{name} must be a path, a string or pathlib.Path, got {path!r}")
     if "\0" in os.fspath(path):
         raise ValueError(f"{name} must be a path, which holds no zero characters, got {path!r}")
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        pass  # it may be about to be written
+    except OSError as error:  # its name is too long, or a folder is closed to this user
+        raise type(error)(f"{name}: cannot reach {_shortened(path)}: {reason(error)}") from None
     return Path(path)
+
+
+def _shortened(path):
+    text = os.fspath(path)
+    return text if len(text) < 200 else f"{text[:100]}..."
 
 
 # ------------------------------------------------------------------ archives

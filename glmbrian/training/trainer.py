@@ -14,8 +14,8 @@ from brian2.core.base import BrianObject
 from brian2.core.variables import Variables
 from brian2.groups.group import Group
 
-from . import trainer_cpp as training_cpp
-from ..core.bases import Basis
+from ..brian.arguments import check_brian_arguments
+from ..brian.encoder import RateEncoder
 from ..brian.internals import (
     delay_steps,
     delayed_arrivals,
@@ -23,15 +23,15 @@ from ..brian.internals import (
     planned_steps,
     spike_array,
 )
-from ..brian.target import current_target
-from ..support.display import Described
-from ..brian.encoder import RateEncoder
-from ..core.likelihoods import correlated
-from ..core.objectives import get_objective
 from ..brian.neurons import GLMNeurons, feedback_weight_names
 from ..brian.synapses import GLMSynapses
+from ..brian.target import current_target
+from ..core.bases import Basis
+from ..core.likelihoods import correlated
+from ..core.objectives import get_objective
+from ..support.display import Described
 from ..support.validation import binary_array, finite_array, flag, integer, real, warn
-from ..brian.arguments import check_brian_arguments
+from . import trainer_cpp as training_cpp
 
 #: Neurons that have, or had, a trainer.
 _with_trainer = weakref.WeakSet()
@@ -341,8 +341,9 @@ class Trainer(Described, Group):
                 array = array.reshape(-1, self.n_steps, array.shape[1])
             if array.ndim != 3 or array.shape[1:] != (self.n_steps, n) or array.size == 0:
                 raise ValueError(
-                    f"targets must have the shape (n_presentations, {self.n_steps}, {n}) or "
-                    f"(n_presentations * {self.n_steps}, {n}), got {np.shape(targets)}"
+                    f"targets must have the shape (n_presentations, n_steps, n) or "
+                    f"(n_presentations * n_steps, n) with n_steps={self.n_steps} and n={n} neurons, got "
+                    f"{np.shape(targets)}"
                 )
             examples = array.astype(bool)
         self.n_presentations = len(examples)

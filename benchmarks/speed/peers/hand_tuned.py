@@ -10,9 +10,10 @@ import numpy as np
 from numpy.ctypeslib import ndpointer
 
 from glmbrian.core.rate_code import LEVEL_OF_BYTE
+
 from .base import Peer, lags_within
 
-_FLAGS = "-std=c++17 -O3 -march=native -mprefer-vector-width=512 -ffast-math -fPIC".split()
+_FLAGS = ["-std=c++17", "-O3", "-march=native", "-mprefer-vector-width=512", "-ffast-math", "-fPIC"]
 _N_PATTERNS = 16
 
 

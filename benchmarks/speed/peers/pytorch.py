@@ -6,6 +6,7 @@ from time import perf_counter
 import numpy as np
 
 from glmbrian.core.rate_code import LEVEL_OF_BYTE
+
 from .base import Peer, presentation_order, step_filters
 
 #: The lowest draw: no draw is below.
