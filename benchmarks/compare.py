@@ -17,11 +17,16 @@ from glmbrian.devices.cpp_standalone import find_compiler
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="minutes: fewer sizes and rounds")
-    parser.add_argument("--rounds", type=int, metavar="N",
-                        help="rounds of measurements (default: 5, quick 3)")
-    parser.add_argument("--data-dir", type=Path, metavar="DIR",
-                        help="folder with IDX files of all of MNIST, for the comparison on many images "
-                        "(default: leave that comparison out)")
+    parser.add_argument(
+        "--rounds", type=int, metavar="N", help="rounds of measurements (default: 5, quick 3)"
+    )
+    parser.add_argument(
+        "--data-dir",
+        type=Path,
+        metavar="DIR",
+        help="folder with IDX files of all of MNIST, for the comparison on many images "
+        "(default: leave that comparison out)",
+    )
     parser.add_argument("--output", type=Path, default=Path("output/benchmark"), metavar="DIR",
                         help="folder for tables and pictures (default: %(default)s)")  # fmt: skip
     options = parser.parse_args(arguments)

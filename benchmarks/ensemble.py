@@ -30,9 +30,7 @@ def measure(classes, n_replicas, n_rounds):
     ratios, worst = {n_jobs: [] for n_jobs in sorted({1, cpu_count()})}, 0.0
     for _ in range(n_rounds):
         alone = classifiers(n_replicas, N_EPOCHS[classes])
-        separate = sum(
-            one.fit(data.X_train, data.y_train).timing_["run_seconds"] for one in alone
-        )
+        separate = sum(one.fit(data.X_train, data.y_train).timing_["run_seconds"] for one in alone)
         for n_jobs in ratios:
             together = glm.fit_ensemble(
                 classifiers(n_replicas, N_EPOCHS[classes]), data.X_train, data.y_train, n_jobs=n_jobs

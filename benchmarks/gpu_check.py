@@ -76,9 +76,7 @@ def build(project):
     _tile_start(project, details)
     log = project / "build.log"
     with open(log, "w") as output:
-        code = subprocess.call(
-            ["make", "all"], cwd=project, stdout=output, stderr=subprocess.STDOUT
-        )
+        code = subprocess.call(["make", "all"], cwd=project, stdout=output, stderr=subprocess.STDOUT)
     if code:
         sys.exit(f"building {project.name} failed:\n" + "\n".join(log.read_text().splitlines()[-30:]))
 
@@ -133,7 +131,10 @@ def check_and_measure(folder):
     for n_replicas in REPLICAS:
         details, learned, seconds = run(folder / f"speed-genn-{n_replicas}")
         speed = details["presentations"] / seconds
-        print(f"{f'GeNN on GPU, R = {n_replicas}':>24}{speed:18,.0f}{speed * n_replicas:12,.0f}", flush=True)
+        print(
+            f"{f'GeNN on GPU, R = {n_replicas}':>24}{speed:18,.0f}{speed * n_replicas:12,.0f}",
+            flush=True,
+        )
         bias = learned[-n_replicas * details["n_classes"] :].reshape(n_replicas, -1)
         first = bias[0] if first is None else first
         worst = max(worst, float(np.abs(bias - first).max()))

@@ -66,15 +66,12 @@ def load_source(source):
             files = [source / name, source / f"{name}.gz"]
             found = [file for file in files if file.is_file()]
             if not found:
-                raise FileNotFoundError(
-                    f"--source '{source}' has no file {name} or {name}.gz"
-                )
+                raise FileNotFoundError(f"--source '{source}' has no file {name} or {name}.gz")
             arrays[split, part] = load_idx(found[0])
         n_images, n_labels = len(arrays[split, "images-idx3"]), len(arrays[split, part])
         if n_images != n_labels:
             raise ValueError(
-                f"--source '{source}' has {n_images} images but {n_labels} labels "
-                f"in its {split} files"
+                f"--source '{source}' has {n_images} images but {n_labels} labels in its {split} files"
             )
     return arrays
 
@@ -93,8 +90,7 @@ def make_subset(source, out):
     # A packed original training file has the name of one of ours.
     if source.resolve() == out.resolve():
         raise ValueError(
-            f"--out '{out}' must be another folder than --source, "
-            "whose files might be overwritten"
+            f"--out '{out}' must be another folder than --source, whose files might be overwritten"
         )
     arrays = load_source(source)
     train, test = choose(arrays["train", "labels-idx1"], arrays["t10k", "labels-idx1"])

@@ -72,9 +72,7 @@ def own_members():
     """
     return {
         full_name: [
-            name
-            for name, value in vars(cls).items()
-            if not name.startswith("_") and _is_own(value)
+            name for name, value in vars(cls).items() if not name.startswith("_") and _is_own(value)
         ]
         for full_name, cls in public_objects().items()
         if inspect.isclass(cls)

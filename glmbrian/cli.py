@@ -81,27 +81,42 @@ def _parser():
     train = commands.add_parser("train", help="train and test a classifier, and draw pictures")
     _add_data_options(train)
     _add_classifier_options(train)
-    train.add_argument("--device", choices=("auto", *DEVICES), default="auto",
-                       help="auto: cpp_standalone where there is a C++ compiler, else runtime "
-                       "(default: %(default)s)")
-    train.add_argument("--output", type=Path, default=Path("glmbrian-output"), metavar="DIR",
-                       help="folder for model.npz and training.png (default: %(default)s)")
+    train.add_argument(
+        "--device",
+        choices=("auto", *DEVICES),
+        default="auto",
+        help="auto: cpp_standalone where there is a C++ compiler, else runtime (default: %(default)s)",
+    )
+    train.add_argument(
+        "--output",
+        type=Path,
+        default=Path("glmbrian-output"),
+        metavar="DIR",
+        help="folder for model.npz and training.png (default: %(default)s)",
+    )
     train.set_defaults(run=_train)
 
     evaluate = commands.add_parser("evaluate", help="test a trained model")
     evaluate.add_argument("model", type=Path, help="model.npz, or an exported folder that has run")
     _add_data_options(evaluate, classes=None, sizes=("n_test",))
-    evaluate.add_argument("--device", choices=("auto", *DEVICES), default="auto",
-                          help="as for train; it may differ from that of training "
-                          "(default: %(default)s)")
+    evaluate.add_argument(
+        "--device",
+        choices=("auto", *DEVICES),
+        default="auto",
+        help="as for train; it may differ from that of training (default: %(default)s)",
+    )
     evaluate.set_defaults(run=_evaluate)
 
     export = commands.add_parser("export", help="write a project that trains by itself")
     export.add_argument("directory", type=Path, metavar="DIR", help="a new or an empty folder")
     _add_data_options(export, sizes=("n_train",))
     _add_classifier_options(export)
-    export.add_argument("--device", choices=exporting_devices(), default="cpp_standalone",
-                        help="what the project is made for (default: %(default)s)")
+    export.add_argument(
+        "--device",
+        choices=exporting_devices(),
+        default="cpp_standalone",
+        help="what the project is made for (default: %(default)s)",
+    )
     export.set_defaults(run=_export)
 
     reproduce = commands.add_parser("reproduce", help="run the paper's experiments")
@@ -109,22 +124,28 @@ def _parser():
     reproduce.set_defaults(run=_reproduce)
 
     # Any options are taken, of which it had some in version 0.1.
-    benchmark = commands.add_parser("benchmark", prefix_chars="+",
-                                    help="say how to measure speed beside other implementations")
+    benchmark = commands.add_parser(
+        "benchmark", prefix_chars="+", help="say how to measure speed beside other implementations"
+    )
     benchmark.add_argument("options", nargs="*", help=argparse.SUPPRESS)
     benchmark.set_defaults(run=_benchmark, json=False)
 
     cache = commands.add_parser("cache", help="say what the compiled programs take, or remove them")
-    cache.add_argument("--clear", action="store_true",
-                       help="remove all of them but those in use")
+    cache.add_argument("--clear", action="store_true", help="remove all of them but those in use")
     cache.set_defaults(run=_cache)
 
     for command in (train, evaluate, export):
-        command.add_argument("--gpu", action=argparse.BooleanOptionalAction,
-                             help="--device genn: use a GPU (default: where CUDA is found)")
+        command.add_argument(
+            "--gpu",
+            action=argparse.BooleanOptionalAction,
+            help="--device genn: use a GPU (default: where CUDA is found)",
+        )
     for command in (train, evaluate, export, reproduce, cache):
-        command.add_argument("--json", action="store_true",
-                             help="print one JSON object as the last line of standard output")
+        command.add_argument(
+            "--json",
+            action="store_true",
+            help="print one JSON object as the last line of standard output",
+        )
     for command in (train, evaluate, export, reproduce):
         command.add_argument("--quiet", action="store_true", help="no progress bar")
     return parser  # fmt: skip
@@ -132,12 +153,19 @@ def _parser():
 
 def _add_data_options(command, classes=(5, 7), sizes=("n_train", "n_test")):
     default = "those of the model" if classes is None else " ".join(map(str, classes))
-    command.add_argument("--classes", nargs="+", default=classes, metavar="DIGIT",
-                         help=f"digits, or 'all' (default: {default})")
+    command.add_argument(
+        "--classes",
+        nargs="+",
+        default=classes,
+        metavar="DIGIT",
+        help=f"digits, or 'all' (default: {default})",
+    )
     for name, kind in (("n_train", "training"), ("n_test", "test")):
         # The other one is accepted, since scripts may pass it, but has no effect.
         text = f"{kind} images per class (default: %(default)s)" if name in sizes else argparse.SUPPRESS
-        command.add_argument("--" + name.replace("_", "-"), type=int, default=1000, metavar="N", help=text)
+        command.add_argument(
+            "--" + name.replace("_", "-"), type=int, default=1000, metavar="N", help=text
+        )
     command.add_argument("--data-dir", type=Path, metavar="DIR",
                          help="folder with IDX files of MNIST (default: those that come with "
                          "glmbrian)")  # fmt: skip
@@ -183,17 +211,23 @@ def _add_classifier_options(command):
 def _add_reproduce_options(command):
     from .reproduce import FULL, QUICK, TARGETS
 
-    command.add_argument("figure", choices=(*TARGETS, "all"),
-                         help="figure 3, 4 or 5 of the paper, or all of them")
-    command.add_argument("--quick", action="store_true",
-                         help="fewer images, epochs, seeds and points")
-    command.add_argument("--seeds", type=int, metavar="N",
-                         help=f"fits per point (default: {FULL.n_seeds}, quick {QUICK.n_seeds})")
+    command.add_argument(
+        "figure", choices=(*TARGETS, "all"), help="figure 3, 4 or 5 of the paper, or all of them"
+    )
+    command.add_argument("--quick", action="store_true", help="fewer images, epochs, seeds and points")
+    command.add_argument(
+        "--seeds",
+        type=int,
+        metavar="N",
+        help=f"fits per point (default: {FULL.n_seeds}, quick {QUICK.n_seeds})",
+    )
     workers = command.add_mutually_exclusive_group()
-    workers.add_argument("--jobs", type=int, metavar="N",
-                         help="fits at a time on this machine (default: one a core)")
-    workers.add_argument("--dask", metavar="ADDRESS",
-                         help="run on the Dask cluster with this scheduler, tcp://...")
+    workers.add_argument(
+        "--jobs", type=int, metavar="N", help="fits at a time on this machine (default: one a core)"
+    )
+    workers.add_argument(
+        "--dask", metavar="ADDRESS", help="run on the Dask cluster with this scheduler, tcp://..."
+    )
     command.add_argument("--output", type=Path, metavar="DIR",
                          help="folder for tables and figures; if it holds results of the same "
                          "settings, only the missing ones are computed (default: glmbrian-results, quick "
@@ -464,4 +498,3 @@ def _show(result, stream):
         if name == "peak_memory":
             value /= 1e6
         print(f"{label + ':':24}{form.format(value)}", file=stream)
-

@@ -236,9 +236,7 @@ def _parse_idx(stream, name, unit):
     shape = tuple(np.frombuffer(sizes, ">u4").tolist())
     header = f"{dtype.name}, {' x '.join(map(str, shape))}"
     if 0 in shape:
-        raise ValueError(
-            f"{name} has a dimension of size 0 ({header}); each must be at least 1"
-        )
+        raise ValueError(f"{name} has a dimension of size 0 ({header}); each must be at least 1")
 
     # Piece by piece, because reading all at once would first allocate all that
     # the header claims; and to the very end, which also checks gzip's checksum.
@@ -275,10 +273,7 @@ def _check_classes(classes):
     for item in items:
         digit = _as_int(item)
         if digit is None:
-            raise TypeError(
-                f"classes must be {allowed}, but it has {item!r} "
-                f"({type(item).__name__})"
-            )
+            raise TypeError(f"classes must be {allowed}, but it has {item!r} ({type(item).__name__})")
         if not 0 <= digit <= 9:
             raise ValueError(f"classes must be {allowed}, but it has {digit}")
         if digit in digits:
@@ -292,10 +287,7 @@ def _check_classes(classes):
 def _check_count(value, name):
     count = _as_int(value)
     if count is None:
-        raise TypeError(
-            f"{name} must be an integer, 0 or more, "
-            f"not {value!r} ({type(value).__name__})"
-        )
+        raise TypeError(f"{name} must be an integer, 0 or more, not {value!r} ({type(value).__name__})")
     if count < 0:
         raise ValueError(f"{name} must be an integer, 0 or more, not {count}")
     return count

@@ -146,9 +146,7 @@ def test_an_activation_is_returned_as_it_is():
     assert get_activation(mine) is mine
 
 
-@pytest.mark.parametrize(
-    "bad, error", [("relu", ValueError), (None, TypeError), (np.tanh, TypeError)]
-)
+@pytest.mark.parametrize("bad, error", [("relu", ValueError), (None, TypeError), (np.tanh, TypeError)])
 def test_unknown_activation(bad, error):
     with pytest.raises(error, match="^activation must be one of 'sigmoid', 'probit', 'cloglog'"):
         get_activation(bad)
@@ -243,5 +241,7 @@ def test_name_to_save():
     assert [name_to_save(name) for name in BY_NAME] == list(BY_NAME)
     assert name_to_save(PROBIT) == "probit"
     own = dataclasses.replace(PROBIT, expression="0.1")
-    with pytest.raises(ValueError, match=r"activation must be one of sigmoid, .* to be saved, got one of your own"):
+    with pytest.raises(
+        ValueError, match=r"activation must be one of sigmoid, .* to be saved, got one of your own"
+    ):
         name_to_save(own)

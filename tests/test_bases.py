@@ -28,9 +28,7 @@ def test_default_raised_cosines_are_one_half_nothing(window):
     lag 16, and a bump changes by at most 1/2 a unit of phase.
     """
     ones, halves = np.eye(window), np.eye(window, k=1) + np.eye(window, k=-1)
-    np.testing.assert_allclose(
-        RaisedCosineBasis(window, window).matrix, ones + halves / 2, atol=0.0175
-    )
+    np.testing.assert_allclose(RaisedCosineBasis(window, window).matrix, ones + halves / 2, atol=0.0175)
 
 
 def test_first_peak_and_first_crossing_are_exact():
@@ -133,9 +131,7 @@ every_basis = pytest.mark.parametrize("basis", ALL, ids=lambda basis: type(basis
 @every_basis
 def test_shape_and_repr(basis):
     assert basis.matrix.shape == (basis.window, basis.n_basis)
-    assert repr(basis) == (
-        f"<{type(basis).__name__}: n_basis={basis.n_basis}, window={basis.window}>"
-    )
+    assert repr(basis) == (f"<{type(basis).__name__}: n_basis={basis.n_basis}, window={basis.window}>")
 
 
 @every_basis

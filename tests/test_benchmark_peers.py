@@ -49,7 +49,9 @@ def accuracy(peer):
     right = [
         membrane_potential(
             rng.random((n_steps, len(image))) < image / 510, basis, peer.weights, peer.bias
-        ).mean(axis=0).argmax()
+        )
+        .mean(axis=0)
+        .argmax()
         == (digit == 7)
         for image, digit in zip(DIGITS.X_test, DIGITS.y_test)
     ]

@@ -194,7 +194,24 @@ def test_a_place_that_is_taken(make, programs, build):
         lambda program: replace_by_link(program / "main"),
         lambda program: (program / scratch.MARKER).write_text("anything"),
     ],
-    ids=["missing", "empty", "changed", "not-executable", "no-library", "more", "list-cut-short", "list", "null", "mapping", "deep", "absolute", "pipe", "list-is-pipe", "link", "mark"],
+    ids=[
+        "missing",
+        "empty",
+        "changed",
+        "not-executable",
+        "no-library",
+        "more",
+        "list-cut-short",
+        "list",
+        "null",
+        "mapping",
+        "deep",
+        "absolute",
+        "pipe",
+        "list-is-pipe",
+        "link",
+        "mark",
+    ],
 )
 def test_a_damaged_program_is_built_anew(programs, build, damage):
     damage(find(A, build))
@@ -393,7 +410,11 @@ def test_temporary_programs_go_with_the_process(tmp_path, temporary):
     (tmp_path / "file").write_text("")
     environment = {**os.environ, "GLMBRIAN_CACHE_DIR": str(tmp_path / "file")}
     done = subprocess.run(
-        [sys.executable, "-u", "-c", script], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-u", "-c", script],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert "GLMBRIAN_CACHE_DIR" in done.stderr
     program, stayed = done.stdout.split()
@@ -424,7 +445,9 @@ def test_a_full_disk_is_named_and_another_one_tried(full, programs, build, tempo
 def test_no_room_anywhere(programs, temporary):
     with pytest.raises(OSError, match=f"disk of {programs} is full.*room in {temporary}.*TMPDIR"):
         find(A, full)
-    assert names(programs) == [] and all(names(folder) == [".glmbrian"] for folder in temporary.iterdir())
+    assert names(programs) == [] and all(
+        names(folder) == [".glmbrian"] for folder in temporary.iterdir()
+    )
 
 
 @pytest.mark.parametrize("chosen", ["here", "~/here"])
@@ -504,7 +527,13 @@ def test_a_key_tells_functions_apart_whose_code_is_not_known():
 
 @pytest.mark.parametrize(
     "name",
-    ["brian/operations.py", "brian/neurons.py", "core/activations.py", "devices/genn.py", "native/gradients.hpp"],
+    [
+        "brian/operations.py",
+        "brian/neurons.py",
+        "core/activations.py",
+        "devices/genn.py",
+        "native/gradients.hpp",
+    ],
 )
 def test_a_key_depends_on_every_file_that_may_decide_code(name, tmp_path, monkeypatch):
     package = resources.files("glmbrian")

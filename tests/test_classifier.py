@@ -148,7 +148,9 @@ def test_save_and_load(tmp_path, decoding):
     path = tmp_path / "model.npz"
     classifier.save(path)
     with np.load(path, allow_pickle=False) as file:
-        assert {"weights", "feedback", "bias", "basis", "feedback_basis", "classes", "config"} <= set(file.files)
+        assert {"weights", "feedback", "bias", "basis", "feedback_basis", "classes", "config"} <= set(
+            file.files
+        )
         assert json.loads(str(file["config"]))["parameters"]["decoding"] == decoding
         assert file["weights"].shape == (9, 3, 2) and file["feedback"].shape == (3, 2)
     loaded = glm.GLMClassifier.load(path)

@@ -20,7 +20,21 @@ from glmbrian.cli import main
 from glmbrian.devices import get_device
 from glmbrian.support import cache
 
-FAST = ["--n-train", "20", "--n-test", "20", "--n-epochs", "2", "--n-steps", "3", "--n-basis", "2", "--device", "runtime", "--quiet"]
+FAST = [
+    "--n-train",
+    "20",
+    "--n-test",
+    "20",
+    "--n-epochs",
+    "2",
+    "--n-steps",
+    "3",
+    "--n-basis",
+    "2",
+    "--device",
+    "runtime",
+    "--quiet",
+]
 MEASURES = {
     "accuracy", "mean_decision_step", "operations_per_class", "silent_fraction",
     "presentations_per_second", "build_seconds", "run_seconds", "model",
@@ -119,7 +133,10 @@ def test_a_model_outlives_a_failing_test(tmp_path, monkeypatch):
 
     monkeypatch.setattr("glmbrian.devices.runtime.Runtime.test", staticmethod(test))
     assert main(["train", *FAST]) == 130
-    assert glm.GLMClassifier.load(tmp_path / "glmbrian-output" / "model.npz").classes_.tolist() == [5, 7]
+    assert glm.GLMClassifier.load(tmp_path / "glmbrian-output" / "model.npz").classes_.tolist() == [
+        5,
+        7,
+    ]
 
 
 def test_unwritable_output(capsys, tmp_path):
@@ -139,7 +156,9 @@ def test_auto_says_that_there_is_no_compiler(capsys, monkeypatch):
 
 
 def test_module_entry_point():
-    done = subprocess.run([sys.executable, "-m", "glmbrian", "--version"], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "glmbrian", "--version"], capture_output=True, text=True
+    )
     assert done.returncode == 0 and done.stdout.startswith("glmbrian ")
     assert os.linesep in done.stdout
 
@@ -154,7 +173,11 @@ def save_model(path, labels, n_inputs=784, **parameters):
 @pytest.mark.parametrize(
     "labels, arguments, message",
     [
-        ([5, 7] * 2, ["--classes", "3", "4"], "--classes must be among those of the model, 5 7, got 3 4"),
+        (
+            [5, 7] * 2,
+            ["--classes", "3", "4"],
+            "--classes must be among those of the model, 5 7, got 3 4",
+        ),
         ([5, 7] * 2, ["--classes", "all"], "--classes must be among those of the model, 5 7, got 0 1"),
         ([5, 7] * 2, ["--n-test", "0"], "--n-test must be an integer of at least 1"),
         (["a", "b"] * 2, [], "model: its classes must be digits from 0 to 9, but are ['a', 'b']"),
@@ -203,7 +226,18 @@ def test_export_hints_can_be_pasted(capsys, monkeypatch):
         (folder / "device").write_text(str(network.gpu))
 
     monkeypatch.setattr("glmbrian.devices.genn.GeNN.export", staticmethod(export))
-    settings = ["--n-train", "10", "--n-steps", "3", "--n-basis", "2", "--device", "genn", "--no-gpu", "--json"]
+    settings = [
+        "--n-train",
+        "10",
+        "--n-steps",
+        "3",
+        "--n-basis",
+        "2",
+        "--device",
+        "genn",
+        "--no-gpu",
+        "--json",
+    ]
     assert main(["export", "my proj", *settings]) == 0
     hints = last_line(capsys)
     assert shlex.split(hints["build and run"]) == ["make", "-C", "my proj", "run"]

@@ -158,7 +158,7 @@ def test_every_field_is_checked(model, tmp_path, has_checksum):
     """Even if the checksum is right, or is missing."""
     path = tmp_path / "changed.npz"
     n_loaded, variants = 0, list(variants_of_fields(model[1]))
-    for what, content in variants if WHOLE else variants[has_checksum :: 7]:
+    for what, content in variants if WHOLE else variants[has_checksum::7]:
         if has_checksum:
             save_npz(path, content)
         else:
@@ -167,7 +167,13 @@ def test_every_field_is_checked(model, tmp_path, has_checksum):
         if loaded is None:
             continue
         n_loaded += 1
-        learned = (loaded.weights_, loaded.feedback_, loaded.bias_, loaded.basis_.matrix, loaded.history_)
+        learned = (
+            loaded.weights_,
+            loaded.feedback_,
+            loaded.bias_,
+            loaded.basis_.matrix,
+            loaded.history_,
+        )
         assert all(np.all(np.isfinite(array)) for array in learned), what
         assert all(type(key) is int for key in loaded.streams_.to_file()), what
         assert loaded.classes_.tolist() == sorted(set(loaded.classes_.tolist())), what
@@ -187,14 +193,20 @@ def refused(content, path, match, write=save_npz):
 
 def test_errors_say_what_is_wrong(model, tmp_path):
     content, path = content_of(model[1]), tmp_path / "model.npz"
-    refused({**content, "classes": content["classes"][::-1]}, path, "classes must be distinct and sorted")
+    refused(
+        {**content, "classes": content["classes"][::-1]}, path, "classes must be distinct and sorted"
+    )
     refused({**content, "basis": 0 * content["basis"]}, path, "zero|feedback_basis")
     refused({**content, "bias": content["bias"] + 1e308}, path, "bias must hold values up to 1e\\+100")
     refused({**content, "history": np.zeros(1000)}, path, "history must have one entry per epoch")
     refused({**content, "more": np.zeros(2)}, path, "it holds an unknown part 'more'")
     names = np.array(list("abcda"))
     refused({**content, "feature_names": names}, path, "feature_names must be 5 distinct names")
-    refused({**content, "input_range": content["input_range"][::-1]}, path, "input_range must hold the lowest")
+    refused(
+        {**content, "input_range": content["input_range"][::-1]},
+        path,
+        "input_range must hold the lowest",
+    )
     config = json.loads(str(content["config"]))
     for change, match in [
         ({"keys": ["1\nn_epochs 3"] * 6}, "keys\\[0\\] must be an integer from 0"),
@@ -280,7 +292,9 @@ def test_endless_files_are_not_read(tmp_path):
 
 
 def parameters_of(population):
-    bases = [basis and basis.matrix.tolist() for basis in (*population.kernels.values(), population.feedback)]
+    bases = [
+        basis and basis.matrix.tolist() for basis in (*population.kernels.values(), population.feedback)
+    ]
     weights = [*population.weights.values(), population.bias, np.array(population.feedback_weights)]
     weights = [array.tolist() for array in weights]
     return repr([list(population.kernels), bases, weights, population.activation.name])

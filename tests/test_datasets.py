@@ -42,9 +42,7 @@ same_folder = settings(
 
 
 def idx_bytes(array):
-    header = struct.pack(
-        f">HBB{array.ndim}I", 0, CODES[array.dtype.name], array.ndim, *array.shape
-    )
+    header = struct.pack(f">HBB{array.ndim}I", 0, CODES[array.dtype.name], array.ndim, *array.shape)
     return header + array.astype(array.dtype.newbyteorder(">")).tobytes()
 
 
@@ -168,9 +166,7 @@ def test_idx_refuses_other_files(tmp_path, name, content, begins):
     assert "0e float64" in message and "(01 to 20)" in message
 
 
-@pytest.mark.parametrize(
-    "name, unit", [("x", "bytes"), ("x.gz", "bytes once unpacked")]
-)
+@pytest.mark.parametrize("name, unit", [("x", "bytes"), ("x.gz", "bytes once unpacked")])
 def test_idx_refuses_wrong_length(tmp_path, name, unit):
     content = idx_bytes(np.zeros((5, 3), np.int16))
     header = r"its header \(int16, 5 x 3\) calls for 42 bytes in all"
@@ -275,8 +271,7 @@ def test_shipped_images_are_all_different(shipped):
 def test_shipped_images_are_digits_the_right_way_up(shipped):
     # A zero is hollow in the middle and a one is not; ink is high.
     zero, one, seven = (
-        shipped.X_train[shipped.y_train == digit].mean(axis=0).reshape(28, 28)
-        for digit in (0, 1, 7)
+        shipped.X_train[shipped.y_train == digit].mean(axis=0).reshape(28, 28) for digit in (0, 1, 7)
     )
     assert zero[12:16, 12:16].mean() < 50 < one[12:16, 12:16].mean()
     # A seven has its bar on top.
@@ -378,9 +373,7 @@ def test_wrong_counts(name):
     with pytest.raises(ValueError, match=f"^{name} must be an integer.*not -1"):
         load_mnist(**{name: -1})
     for wrong in (1001, 10**30):
-        with pytest.raises(
-            ValueError, match=f"^{name} must be 0 to 1000 .* not {wrong}: .* has 1000 "
-        ):
+        with pytest.raises(ValueError, match=f"^{name} must be 0 to 1000 .* not {wrong}: .* has 1000 "):
             load_mnist(**{name: wrong})
 
 

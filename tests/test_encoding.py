@@ -212,9 +212,7 @@ def test_groups_that_draw_the_same_numbers_warn_once_per_run():
     with warnings.catch_warnings():
         warnings.filterwarnings("error", ".* draw the same random numbers")
         network.run(1 * ms)
-        apart = [
-            glm.GLMNeurons(2, glm.IndicatorBasis(2), random_state=1, stream=name) for name in "ab"
-        ]
+        apart = [glm.GLMNeurons(2, glm.IndicatorBasis(2), random_state=1, stream=name) for name in "ab"]
         Network(*apart).run(1 * ms)
 
 

@@ -69,7 +69,9 @@ def test_shares_are_of_one_length_and_cover_all(n_replicas, n_jobs):
     shares = replace(network, n_replicas=n_replicas, n_jobs=n_jobs).shares()
     assert len(shares) <= n_jobs
     assert {share.stop - share.start for share in shares} == {-(-n_replicas // n_jobs)}
-    assert {replica for share in shares for replica in range(n_replicas)[share]} == set(range(n_replicas))
+    assert {replica for share in shares for replica in range(n_replicas)[share]} == set(
+        range(n_replicas)
+    )
 
 
 @pytest.mark.compiled
@@ -93,7 +95,9 @@ def test_a_program_that_fails_in_one_process(monkeypatch):
 
 
 def test_members_know_the_range_of_inputs_and_can_be_trained_on():
-    one = glm.GLMClassifier(n_steps=3, n_basis=2, n_epochs=1, device="runtime", random_state=0, scale_inputs=True)
+    one = glm.GLMClassifier(
+        n_steps=3, n_basis=2, n_epochs=1, device="runtime", random_state=0, scale_inputs=True
+    )
     wide = 10.0 * X - 300
     pair = glm.fit_ensemble([clone(one), clone(one).set_params(start_state=1)], wide, Y)
     for member in pair:
@@ -106,8 +110,12 @@ def test_members_know_the_range_of_inputs_and_can_be_trained_on():
 
 def test_clones_hold_equal_bases_and_activations():
     one = glm.GLMClassifier(
-        n_steps=3, basis=glm.IndicatorBasis(2), activation=glm.get_activation("probit"), n_epochs=1,
-        device="runtime", random_state=0,
+        n_steps=3,
+        basis=glm.IndicatorBasis(2),
+        activation=glm.get_activation("probit"),
+        n_epochs=1,
+        device="runtime",
+        random_state=0,
     )
     pair = glm.fit_ensemble([one, clone(one)], X, Y)
     np.testing.assert_array_equal(pair[0].weights_, pair[1].weights_)

@@ -135,9 +135,7 @@ def three_runs(target):
         all_w = np.concatenate([w, np.zeros((4, 1, 2))], axis=1)
         expected = np.concatenate(
             [
-                membrane_potential(
-                    x[part, 1:], basis.matrix, all_w, bias, y[part], feedback.matrix, v
-                )
+                membrane_potential(x[part, 1:], basis.matrix, all_w, bias, y[part], feedback.matrix, v)
                 for part in (slice(0, RUNS[0]), slice(RUNS[0], None))
             ]
         )

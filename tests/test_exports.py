@@ -104,7 +104,11 @@ def test_changed_settings_are_read_back(copy):
 @pytest.mark.parametrize(
     "name, values, allowed",
     [
-        ("n_epochs", ["0", "-1", "many", "1e3", "2.0", "+2", "0x2", "99999999999999999999"], "an integer from 1"),
+        (
+            "n_epochs",
+            ["0", "-1", "many", "1e3", "2.0", "+2", "0x2", "99999999999999999999"],
+            "an integer from 1",
+        ),
         ("batch_size", ["0", "-4", "9223372036854775808"], "an integer from 1"),
         ("target_period", ["0", "x"], "an integer from 1"),
         ("first_presentation", ["-1", "9223372036854775807"], "an integer from 0"),
@@ -133,7 +137,10 @@ def test_settings_that_are_wrong(copy, name, values, allowed):
         (lambda text: text.replace("n_epochs 2\n", ""), "lacks the setting n_epochs"),
         (lambda text: text + "n_epochs 3\n", "n_epochs is given twice"),
         (lambda text: text + "epochs 3\n", "epochs is not a setting"),
-        (lambda text: text.replace("n_epochs 2", "n_epochs 2 3"), "each line must be a name and a value"),
+        (
+            lambda text: text.replace("n_epochs 2", "n_epochs 2 3"),
+            "each line must be a name and a value",
+        ),
         (lambda text: text.replace("n_epochs 2", "n_epochs"), "each line must be a name and a value"),
         (lambda text: text.replace("rate", "first-to-spike"), "decoding must be rate, which"),
         (lambda text: "", "lacks the setting mode"),
@@ -156,9 +163,21 @@ def test_settings_as_a_whole(copy, change, said):
         ("labels.bin", np.zeros(39, np.int32), "labels.bin has the wrong size"),
         ("data.bin", np.zeros(100, np.uint8), "data.bin has the wrong size"),
         ("data.bin", np.zeros(0, np.uint8), "n_items must be an integer from 1 to 0"),
-        ("learning_rates.bin", np.array([np.nan]), "learning_rates.bin must hold finite numbers of at least 0"),
-        ("learning_rates.bin", np.array([-1.0]), "learning_rates.bin must hold finite numbers of at least 0"),
-        ("parameters.bin", np.full(784 * 4 + 6, np.inf), "parameters.bin must hold finite numbers, got inf"),
+        (
+            "learning_rates.bin",
+            np.array([np.nan]),
+            "learning_rates.bin must hold finite numbers of at least 0",
+        ),
+        (
+            "learning_rates.bin",
+            np.array([-1.0]),
+            "learning_rates.bin must hold finite numbers of at least 0",
+        ),
+        (
+            "parameters.bin",
+            np.full(784 * 4 + 6, np.inf),
+            "parameters.bin must hold finite numbers, got inf",
+        ),
         ("parameters.bin", np.zeros(7), "parameters.bin has the wrong size"),
     ],
 )
@@ -173,7 +192,9 @@ def test_a_run_that_fails_or_is_killed_leaves_no_old_results(copy):
     change_setting(copy, "n_epochs", 10**9)
     with pytest.raises(subprocess.TimeoutExpired):
         run(copy, timeout=1)
-    with pytest.raises(FileNotFoundError, match="path: cannot read .* has not run yet, or not to its end"):
+    with pytest.raises(
+        FileNotFoundError, match="path: cannot read .* has not run yet, or not to its end"
+    ):
         glm.GLMClassifier.load(copy)
     change_setting(copy, "n_epochs", 2)
     assert run(copy).returncode == 0

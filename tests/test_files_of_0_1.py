@@ -101,7 +101,9 @@ def test_results_are_used_again(tmp_path, monkeypatch):
     shutil.copytree(FOLDER / "results", output)
     # With the same versions of other packages, that of glmbrian itself does not matter.
     about = json.loads((output / "settings.json").read_text())
-    about["versions"].update({name: version(name) for name in ("brian2", "numpy", "scipy", "scikit-learn")})
+    about["versions"].update(
+        {name: version(name) for name in ("brian2", "numpy", "scipy", "scikit-learn")}
+    )
     about["versions"].update(python=platform.python_version(), glmbrian="0.1.0")
     (output / "settings.json").write_text(json.dumps(about))
     before = {path.name: path.read_bytes() for path in (output / "fits").iterdir()}

@@ -79,9 +79,7 @@ def fit_without_warning(*args, **kwds):
 )
 def test_gradient_is_that_of_the_rate_rule(seed, n, n_source, n_steps, activation):
     rng = np.random.default_rng(seed)
-    basis, feedback = (
-        glm.CustomBasis(rng.normal(size=rng.integers(1, 8, size=2))) for _ in range(2)
-    )
+    basis, feedback = (glm.CustomBasis(rng.normal(size=rng.integers(1, 8, size=2))) for _ in range(2))
     x, y = (rng.random((n_steps, size)) < 0.4 for size in (n_source, n))
     w = rng.normal(size=(n_source, n, basis.n_basis)) / 3
     v, bias = rng.normal(size=(n, feedback.n_basis)) / 3, rng.normal(size=n)
@@ -140,9 +138,7 @@ def test_fit_of_what_brian_simulated():
     for train, monitor in zip((x, y), monitors):
         train[np.round(monitor.t / ms).astype(int), monitor.i[:]] = 1
     inputs = {"stimulus": x, "coupling": y}
-    fitted = fit_without_warning(
-        y, inputs, population.kernels, SMOOTH, connect={"coupling": "i != j"}
-    )
+    fitted = fit_without_warning(y, inputs, population.kernels, SMOOTH, connect={"coupling": "i != j"})
     gain = 2 * (fitted.log_likelihood(y, inputs) - population.log_likelihood(y, inputs))
     assert 0 < gain < 20 + 4 * np.sqrt(40)  # of 2 + 8 + 4 + 6 parameters
     np.testing.assert_allclose(fitted.feedback_kernels(), population.feedback_kernels(), atol=0.6)
@@ -309,12 +305,16 @@ def test_the_time_step_of_a_monitor_is_kept():
 
 def test_data_in_different_steps_are_refused():
     y = np.tile([[0], [1]], (20, 1))
-    with pytest.raises(ValueError, match=r"^outputs is in steps of 1\. ms, and inputs\['stimulus'\] in"):
+    with pytest.raises(
+        ValueError, match=r"^outputs is in steps of 1\. ms, and inputs\['stimulus'\] in"
+    ):
         glm.fit_population(recording_of(y), recording_of(y, 2 * ms), SHORT)
     with pytest.raises(ValueError, match="^dt must be given: outputs is a Recording"):
         glm.fit_population(Recording([[1] * ms], 0 * ms, 40 * ms), feedback=SHORT)
     later = Recording.from_trains(y, 1 * ms, t_start=10 * ms)
-    with pytest.raises(ValueError, match=r"^outputs must cover the same time as inputs.*recording.part"):
+    with pytest.raises(
+        ValueError, match=r"^outputs must cover the same time as inputs.*recording.part"
+    ):
         glm.fit_population(recording_of(y), later, SHORT)
     with pytest.raises(TypeError, match="^dt must be one time with a unit"):
         glm.fit_population(y, y, SHORT, dt=1)

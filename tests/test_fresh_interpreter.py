@@ -109,9 +109,7 @@ def no_such_program(monkeypatch):
     monkeypatch.setattr(sys, "executable", "/no/such/python")
 
 
-@pytest.mark.parametrize(
-    "problem", [no_interpreter, frozen, another_program, no_such_program]
-)
+@pytest.mark.parametrize("problem", [no_interpreter, frozen, another_program, no_such_program])
 def test_without_an_interpreter_the_call_is_made_here(problem, monkeypatch):
     problem(monkeypatch)
     assert call_apart(os.getpid) == os.getpid()
@@ -163,7 +161,9 @@ def files(folder):
         return re.sub(r"_codeobject_\d+", "_codeobject", text)
 
     return {
-        numbered_alike(str(path.relative_to(folder))): sorted(numbered_alike(path.read_text()).splitlines())
+        numbered_alike(str(path.relative_to(folder))): sorted(
+            numbered_alike(path.read_text()).splitlines()
+        )
         for path in folder.rglob("*")
         if path.suffix in (".cpp", ".h", ".hpp")
     }
@@ -189,5 +189,3 @@ def test_a_script_is_not_run_again(tmp_path):
     subprocess.run(["/bin/sh", "-c", command], cwd=tmp_path, check=True)
     assert (tmp_path / "runs").read_text() == "."
     assert (tmp_path / "project" / "main.cpp").is_file()
-
-

@@ -238,9 +238,7 @@ class TestRun:
         folder = tmp_path / "project"
         one.export(digits.X_train, digits.y_train, folder)
         environment = {**os.environ, "GENN_PATH": genn_environment.find_genn()}
-        subprocess.run(
-            ["make", "run"], cwd=folder, check=True, capture_output=True, env=environment
-        )
+        subprocess.run(["make", "run"], cwd=folder, check=True, capture_output=True, env=environment)
         exported = glm.GLMClassifier.load(folder)
         exported.device = one.device = "cpp_standalone"
         one.fit(digits.X_train, digits.y_train)
@@ -253,9 +251,7 @@ class TestRun:
         text = settings.read_text()
         n_epochs = one.n_epochs + 1
         settings.write_text(text.replace(f"n_epochs {one.n_epochs}", f"n_epochs {n_epochs}"))
-        subprocess.run(
-            ["make", "run"], cwd=folder, check=True, capture_output=True, env=environment
-        )
+        subprocess.run(["make", "run"], cwd=folder, check=True, capture_output=True, env=environment)
         exported = glm.GLMClassifier.load(folder)
         one.set_params(n_epochs=n_epochs).fit(digits.X_train, digits.y_train)
         np.testing.assert_allclose(exported.weights_, one.weights_, rtol=0, atol=1e-9)

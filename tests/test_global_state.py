@@ -214,9 +214,7 @@ def test_an_export_for_genn_changes_nothing(users_state, tmp_path, monkeypatch):
 class TestCompiled:
     pytestmark = pytest.mark.compiled
 
-    @pytest.mark.parametrize(
-        "device", ["cpp_standalone", pytest.param("genn", marks=needs_genn)]
-    )
+    @pytest.mark.parametrize("device", ["cpp_standalone", pytest.param("genn", marks=needs_genn)])
     @pytest.mark.parametrize("users_state", ["another device"], indirect=True)
     def test_programs_change_nothing(self, device, users_state, monkeypatch):
         state = global_state()

@@ -140,7 +140,11 @@ def test_scaled_inputs_far_from_their_range_warn(change, no_simulation):
 
 
 def test_the_range_of_training_is_kept(tmp_path, no_simulation):
-    for X, expected in ((BYTES, ("integers", 1.0)), (REALS / 2, ("reals", 0.5)), (BINARY, ("reals", 1.0))):
+    for X, expected in (
+        (BYTES, ("integers", 1.0)),
+        (REALS / 2, ("reals", 0.5)),
+        (BINARY, ("reals", 1.0)),
+    ):
         fitted = small().fit(X, Y)
         fitted.save(tmp_path / "model.npz")
         loaded = glm.GLMClassifier.load(tmp_path / "model.npz")
@@ -157,7 +161,8 @@ def test_the_range_of_training_is_kept(tmp_path, no_simulation):
 
 
 @pytest.mark.parametrize(
-    "config", [{"kind": "x", "largest": 1}, {"kind": "reals", "largest": 2}, {"kind": "reals", "largest": "1"}]
+    "config",
+    [{"kind": "x", "largest": 1}, {"kind": "reals", "largest": 2}, {"kind": "reals", "largest": "1"}],
 )
 def test_the_range_of_training_is_checked_in_files(config):
     with pytest.raises((TypeError, ValueError), match="must be"):
@@ -304,7 +309,11 @@ def test_too_few_classes(classes):
         (dict(class_weight=[1, 2]), TypeError, "class_weight must be None, 'balanced' or a mapping"),
         (dict(class_weight={5: -1}), ValueError, r"class_weight\[5\] must be a finite number"),
         (dict(class_weight={5: "a"}), TypeError, r"class_weight\[5\] must be a finite number"),
-        (dict(class_weight={9: 1}), ValueError, "class_weight must hold only labels .* numbers \\[9\\]"),
+        (
+            dict(class_weight={9: 1}),
+            ValueError,
+            "class_weight must hold only labels .* numbers \\[9\\]",
+        ),
         (dict(class_weight={"5": 1}), ValueError, "class_weight must hold only labels .* strings"),
         (dict(class_weight={5: 0, 7: 0}), ValueError, "class_weight .* above 0"),
         (dict(class_weight={5: 1e308}), ValueError, "class_weight .* finite sum"),
@@ -406,7 +415,8 @@ def test_class_weights_in_files(class_weight, tmp_path):
 def test_an_export_carries_class_weights(tmp_path, monkeypatch):
     seen = []
     monkeypatch.setattr(
-        "glmbrian.devices.cpp_standalone.CppStandalone.export", staticmethod(lambda *arguments: seen.append(arguments[4]))
+        "glmbrian.devices.cpp_standalone.CppStandalone.export",
+        staticmethod(lambda *arguments: seen.append(arguments[4])),
     )
     small(device="cpp_standalone", class_weight="balanced").export(PART, PART_Y, tmp_path / "project")
     np.testing.assert_allclose(seen[0].sample_weights, [compute_sample_weight("balanced", PART_Y)])
@@ -422,7 +432,12 @@ def test_weights_are_checked_before_they_are_multiplied():
 
 def check_numbering(decoding, device):
     fitted = small(
-        decoding=decoding, device=device, on_silence="random", on_tie="random", n_steps=5, bias_init=-3.0
+        decoding=decoding,
+        device=device,
+        on_silence="random",
+        on_tie="random",
+        n_steps=5,
+        bias_init=-3.0,
     ).fit(BYTES, Y)
     whole = fitted.predict(BYTES)
     assert len(set(whole.tolist())) == 2
@@ -470,7 +485,9 @@ def test_bad_numbers_of_presentations(first, monkeypatch):
     fitted = small().fit(BYTES, Y)
     monkeypatch.setattr("glmbrian.devices.runtime.Runtime.test", None)  # not reached
     for call in (fitted.predict, fitted.record):
-        with pytest.raises((TypeError, ValueError), match="^first_presentation must be an integer from 0"):
+        with pytest.raises(
+            (TypeError, ValueError), match="^first_presentation must be an integer from 0"
+        ):
             call(BYTES, first)
 
 

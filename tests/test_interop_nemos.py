@@ -292,9 +292,7 @@ def fitted_by_both(observations, link, coupled, bias, scale):
     inputs = {"stimulus": x, "coupling": y} if coupled else x
     # NeMoS leaves out the steps before which not all of the window is known.
     mask = ~np.isnan(features).any(axis=1)
-    ours = glm.fit_population(
-        y, inputs, theirs.kernels, theirs.feedback, theirs.activation, mask=mask
-    )
+    ours = glm.fit_population(y, inputs, theirs.kernels, theirs.feedback, theirs.activation, mask=mask)
     return model, features, theirs, ours, inputs, y, mask
 
 
@@ -318,9 +316,7 @@ def test_fit_reaches_the_likelihood_of_nemos(coupled):
 @pytest.mark.parametrize("link", [None, "softplus"])
 def test_fit_is_that_of_poisson_counts_where_spikes_are_rare(link):
     """A bin's count is hardly ever above 1, so that the two likelihoods differ by little."""
-    _, _, theirs, ours, inputs, y, mask = fitted_by_both(
-        "Poisson", link, False, bias=-4.0, scale=0.1
-    )
+    _, _, theirs, ours, inputs, y, mask = fitted_by_both("Poisson", link, False, bias=-4.0, scale=0.1)
     assert 0.01 < y.mean() < 0.03
     their_value, our_value = (p.log_likelihood(y, inputs, mask) for p in (theirs, ours))
     assert 0 < (our_value - their_value) / y[mask].sum() < 1e-4

@@ -77,7 +77,9 @@ class TestWithNeo:
         for times in ({"t_stop": 0.2}, {"t_start": 0 * ms, "t_stop": 100 * ms}, {"t_start": -1}):
             with pytest.raises(ValueError, match="has not been observed all the time|same t_st"):
                 from_neo([early, late], **times)
-        with pytest.raises(ValueError, match="unit 'late' .* from 0.01 s to 0.09 s, but from 0.02 s to"):
+        with pytest.raises(
+            ValueError, match="unit 'late' .* from 0.01 s to 0.09 s, but from 0.02 s to"
+        ):
             from_neo([early, late], t_start=10 * ms, t_stop=90 * ms)
         both = from_neo([early, late], t_start=20 * ms, t_stop=90 * ms)
         assert both.trains(10 * ms).shape == (7, 2)

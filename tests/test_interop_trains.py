@@ -147,7 +147,9 @@ def test_source_and_monitor_in_a_standalone_program(tmp_path):
 def test_parts_of_a_recording():
     recording = Recording([[0, 1, 2, 3] * second, [] * second], 0, 3, ["a", "b"])
     first, last = recording.part(0, 1), recording.part(1, 3 * second)
-    assert np.array_equal(first.times[0] / second, [0]) and np.array_equal(last.times[0] / second, [1, 2, 3])
+    assert np.array_equal(first.times[0] / second, [0]) and np.array_equal(
+        last.times[0] / second, [1, 2, 3]
+    )
     assert (last.t_start, last.t_stop, last.names) == (1 * second, 3 * second, ["a", "b"])
     # 3 * 0.1 is above 0.3
     boundary = Recording([[0.3]], 0, 1)

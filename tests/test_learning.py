@@ -105,8 +105,7 @@ def exact_objective(rule, activation, p):
 
 def exact_slope(objective, parameters, direction):
     up, down = (
-        objective(*(x + sign * STEP * d for x, d in zip(parameters, direction)))
-        for sign in (1, -1)
+        objective(*(x + sign * STEP * d for x, d in zip(parameters, direction))) for sign in (1, -1)
     )
     return (up - down) / (2 * STEP)
 
@@ -130,9 +129,7 @@ def assert_close(got, want):
 
 def loose_potential(p):
     return np.array(
-        exact_potential(
-            p.spikes, p.basis, p.weights, p.bias, p.targets, p.feedback_basis, p.feedback
-        )
+        exact_potential(p.spikes, p.basis, p.weights, p.bias, p.targets, p.feedback_basis, p.feedback)
     )
 
 
@@ -321,9 +318,9 @@ def test_first_to_spike_sums_over_all_output_trains(activation):
         first[tuple(winners)] += np.exp(log_p)
     assert sum(first.values()) == pytest.approx(1, rel=1e-12)
     for label in (0, 1):
-        log_p = learning.first_to_spike_log_likelihood(
-            spikes, label, basis, weights, bias, activation
-        )[0]
+        log_p = learning.first_to_spike_log_likelihood(spikes, label, basis, weights, bias, activation)[
+            0
+        ]
         assert np.exp(log_p) == pytest.approx(first[label,], rel=1e-12)
 
 

@@ -70,7 +70,11 @@ def make_sources(random):
     """One group of every kind that can drive GLM neurons; what else it needs."""
     steps, neurons = np.nonzero(random.random((N_STEPS, 7)) < 0.2)
     leaky = NeuronGroup(
-        5, "dv/dt = (drive - v)/(10*ms) : 1\ndrive : 1", threshold="v > 1", reset="v = 0", method="exact"
+        5,
+        "dv/dt = (drive - v)/(10*ms) : 1\ndrive : 1",
+        threshold="v > 1",
+        reset="v = 0",
+        method="exact",
     )
     leaky.drive = np.linspace(1.2, 3.0, 5)
     glm_source = glm.GLMNeurons(4, glm.IndicatorBasis(2), random_state=5)
@@ -179,9 +183,7 @@ def run_with_other_arguments(synapses, outputs):
 def test_potential_is_that_of_the_equation(observed, case):
     assert all(0 < train.mean() < 1 for train in observed["inputs"].values())
     assert 0 < observed[case]["outputs"].mean() < 1
-    np.testing.assert_allclose(
-        observed[case]["u"], observed[case]["expected"], rtol=0, atol=1e-9
-    )
+    np.testing.assert_allclose(observed[case]["u"], observed[case]["expected"], rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("case", ["feedback", "long"])
@@ -234,9 +236,7 @@ def test_input_moves_the_potential_one_step_later():
 
 def test_lateral_coupling_leaves_out_the_neuron_itself():
     choose("numpy")
-    neurons = glm.GLMNeurons(
-        3, {"stimulus": glm.IndicatorBasis(1), "coupling": glm.IndicatorBasis(2)}
-    )
+    neurons = glm.GLMNeurons(3, {"stimulus": glm.IndicatorBasis(1), "coupling": glm.IndicatorBasis(2)})
     neurons.clamp = [1, -1, -1]
     lateral = glm.GLMSynapses(neurons, neurons, "coupling", "i != j")
     lateral.w = 2.0
@@ -432,7 +432,9 @@ def test_unknown_variables_say_what_to_record():
 
 def test_names_are_listed_and_neurons_describe_themselves():
     neurons = glm.GLMNeurons(2, {"coupling": BASIS}, feedback=BASIS, name="output")
-    assert {"bias", "firing_probability", "u", "clamp", "feedback_weights", "clear"} <= set(dir(neurons))
+    assert {"bias", "firing_probability", "u", "clamp", "feedback_weights", "clear"} <= set(
+        dir(neurons)
+    )
     for text in (repr(neurons), neurons._repr_html_()):
         for part in ("GLMNeurons", "output", "2 neurons", "sigmoid", "coupling", "n_basis=2"):
             assert part in text

@@ -150,9 +150,13 @@ def test_an_objective_without_cpp_runs_in_python_only():
 
 def test_a_decoder_of_ones_own():
     X, y = np.repeat([[1.0, 0.0], [0.0, 1.0]] * 10, 3, axis=1), [0, 1] * 10
-    settings = dict(n_steps=6, n_basis=2, n_epochs=20, learning_rate=0.1, bias_init=-1.0, random_state=0)
+    settings = dict(
+        n_steps=6, n_basis=2, n_epochs=20, learning_rate=0.1, bias_init=-1.0, random_state=0
+    )
     settings.update(verbose=False, device="runtime")
-    usual, other = (glm.GLMClassifier(rule, **settings).fit(X, y) for rule in (FirstToSpike(), LastToSpike()))
+    usual, other = (
+        glm.GLMClassifier(rule, **settings).fit(X, y) for rule in (FirstToSpike(), LastToSpike())
+    )
     np.testing.assert_array_equal(usual.weights_, other.weights_)
     assert usual.score(X, y) > 0.8
     one_spiked = [trace.outputs.sum() == 1 for trace in usual.record(X)]

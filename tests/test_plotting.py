@@ -466,10 +466,19 @@ def report(classifier):
 @pytest.mark.parametrize(
     "draw, message",
     [
-        (plotting.plot_learning_curve, "classifier must be a fitted GLMClassifier, its history_, a list"),
+        (
+            plotting.plot_learning_curve,
+            "classifier must be a fitted GLMClassifier, its history_, a list",
+        ),
         (plotting.plot_kernels, "model must be a fitted GLMClassifier, GLMSynapses, a GLMPopulation"),
-        (plotting.plot_weight_map, "model must be a fitted GLMClassifier, GLMSynapses, a GLMPopulation"),
-        (plotting.plot_feedback_kernels, "model must be a fitted GLMClassifier, GLMNeurons, a GLMPopulation"),
+        (
+            plotting.plot_weight_map,
+            "model must be a fitted GLMClassifier, GLMSynapses, a GLMPopulation",
+        ),
+        (
+            plotting.plot_feedback_kernels,
+            "model must be a fitted GLMClassifier, GLMNeurons, a GLMPopulation",
+        ),
         (report, "classifier must be a fitted GLMClassifier"),
     ],
 )

@@ -500,6 +500,12 @@ def test_a_population_in_a_notebook():
         [0.0], {"coupling": BASIS}, np.ones((1, 1, 2)), BASIS, np.ones((1, 2)), dt=2 * ms
     )
     shown = population._repr_html_()
-    for part in ("1 neurons", "kernel coupling", "2 steps, which are 4. ms", "&lt;Indicator", "sigmoid"):
+    for part in (
+        "1 neurons",
+        "kernel coupling",
+        "2 steps, which are 4. ms",
+        "&lt;Indicator",
+        "sigmoid",
+    ):
         assert part in shown
     assert "unknown (dt is None)" in glm.GLMPopulation([0.0], {}, {})._repr_html_()

@@ -168,7 +168,9 @@ def test_a_program_that_fails_ends_the_others_and_says_why(run, tmp_path):
     started = time.monotonic()
     with pytest.raises(RuntimeError, match="ended with code 3: glmbrian: cannot read x"):
         run("sleep 1000", "echo 'glmbrian: cannot read x' >&2; exit 3")
-    with pytest.raises(RuntimeError, match=r"SIGKILL \(Killed.*\), perhaps because the memory was full"):
+    with pytest.raises(
+        RuntimeError, match=r"SIGKILL \(Killed.*\), perhaps because the memory was full"
+    ):
         run("kill -KILL $$")
     assert time.monotonic() - started < 100
 

@@ -32,6 +32,7 @@ ALLOWED = (TypeError, ValueError, OSError, NotImplementedError, NotFittedError)
 #: Calls that take more than milliseconds get a fraction of this.
 EXAMPLES = 260 if os.environ.get("GLMBRIAN_EXHAUSTIVE") == "1" else 12
 
+
 @dataclass
 class Call:
     """A function, and a valid value for each argument.
@@ -66,13 +67,22 @@ SCALARS = [
     *(lambda value=value: value for value in (0.5, 1.5, -0.0, 2.0, np.nan, np.inf, -np.inf)),
     *(lambda value=value: value for value in (1e308, -1e308, 1e-308, 5e-324, 1 + 2j)),
     *(lambda value=value: value for value in (Decimal("1"), Fraction(1, 3), Ellipsis, NotImplemented)),
-    *(lambda value=value: value for value in ("", "x", "1", "nan", "a\nb 3", "rate", "sigmoid", "auto")),
+    *(
+        lambda value=value: value
+        for value in ("", "x", "1", "nan", "a\nb 3", "rate", "sigmoid", "auto")
+    ),
     *(lambda value=value: value for value in ("\x00", "ü" * 300, "../../x", b"bytes", bytearray(b"x"))),
-    *(lambda value=value: value for value in (np.float32(1.5), np.int8(3), np.uint64(2**63), np.bool_(True))),
+    *(
+        lambda value=value: value
+        for value in (np.float32(1.5), np.int8(3), np.uint64(2**63), np.bool_(True))
+    ),
     *(lambda value=value: value for value in (np.str_("x"), np.longdouble(0.5), np.float16(np.inf))),
     *(lambda value=value: value for value in (np.datetime64("2020-01-01"), np.timedelta64(1, "s"))),
     *(lambda value=value: value for value in (np.datetime64("NaT"), np.void(b"x"), np.complex64(1j))),
-    *(lambda value=value: value for value in (3 * mV, 1 * ms, -1 * ms, 0 * ms, np.inf * second, [1, 2] * mV)),
+    *(
+        lambda value=value: value
+        for value in (3 * mV, 1 * ms, -1 * ms, 0 * ms, np.inf * second, [1, 2] * mV)
+    ),
     *(lambda value=value: value for value in (len, int, Exception("x"), Network, np, st)),
     lambda: object(),
     lambda: (n for n in range(3)),
@@ -132,7 +142,9 @@ CHANGES = {
     "one infinite": lambda array: _with_first(array, np.inf),
     "one 2**63": lambda array: _with_first(array, 2.0**63),
     "one -1": lambda array: _with_first(array, -1),
-    "masked": lambda array: np.ma.masked_array(array, mask=np.arange(array.size).reshape(array.shape) == 0),
+    "masked": lambda array: np.ma.masked_array(
+        array, mask=np.arange(array.size).reshape(array.shape) == 0
+    ),
     "nothing masked": lambda array: np.ma.masked_array(array),
     "a unit": lambda array: Quantity(array, dim=mV.dim),
     "transposed": lambda array: array.T,
@@ -343,7 +355,10 @@ def recording():
 
 def neo_trains():
     neo = pytest.importorskip("neo")
-    return [neo.SpikeTrain([1.0, 4.0], units="ms", t_stop=10.0), neo.SpikeTrain([], units="s", t_stop=0.01)]
+    return [
+        neo.SpikeTrain([1.0, 4.0], units="ms", t_stop=10.0),
+        neo.SpikeTrain([], units="s", t_stop=0.01),
+    ]
 
 
 CALLS = [

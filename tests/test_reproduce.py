@@ -63,9 +63,7 @@ def test_spikes_drawn_again_are_those_that_brian_records(decoding):
     recording = redraw(classifier, DIGITS.X_test)
     for number, trace in enumerate(classifier.record(DIGITS.X_test)):
         seen = slice(0, len(trace.inputs))
-        np.testing.assert_array_equal(
-            recording.input_spikes[number, seen], trace.inputs.sum(axis=1)
-        )
+        np.testing.assert_array_equal(recording.input_spikes[number, seen], trace.inputs.sum(axis=1))
         np.testing.assert_array_equal(recording.outputs[number, seen], trace.outputs)
         np.testing.assert_allclose(
             recording.potentials[number, seen], trace.potentials, rtol=0, atol=1e-9

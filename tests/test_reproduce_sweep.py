@@ -139,7 +139,11 @@ def test_a_changed_result_is_computed_again(tmp_path):
     (file,) = tmp_path.iterdir()
     whole = file.read_text()
     assert job(0.1) in results
-    for old, new in [("0.5", "0.6"), ("accuracy", "accurate"), ('"learning_rate": 0.1', '"learning_rate": 0.2')]:
+    for old, new in [
+        ("0.5", "0.6"),
+        ("accuracy", "accurate"),
+        ('"learning_rate": 0.1', '"learning_rate": 0.2'),
+    ]:
         file.write_text(whole.replace(old, new, 1))
         assert file.read_text() != whole
         assert (job(0.1) in results) == (old == '"learning_rate": 0.1')  # which is in the name, too
@@ -153,7 +157,11 @@ def test_a_changed_result_is_computed_again(tmp_path):
 def test_what_a_killed_process_was_writing_is_no_obstacle(tmp_path):
     killed, young, other = (
         tmp_path / name
-        for name in (".unfinished-0123456789abcdef", ".unfinished-fedcba9876543210", ".unfinished-thesis")
+        for name in (
+            ".unfinished-0123456789abcdef",
+            ".unfinished-fedcba9876543210",
+            ".unfinished-thesis",
+        )
     )
     for path in (killed, young, other):
         path.write_text("half")

@@ -167,9 +167,7 @@ def test_fifty_updates_equal_the_maths_in_cython(rule):
     ],
 )
 def test_few_steps_are_not_worth_compiling(n_inputs, n_outputs, n_steps, n_presentations, target):
-    network = replace(
-        make_network("rate"), n_inputs=n_inputs, n_classes=n_outputs, n_steps=n_steps
-    )
+    network = replace(make_network("rate"), n_inputs=n_inputs, n_classes=n_outputs, n_steps=n_steps)
     prefs.codegen.target = "auto"
     assert runtime.numpy_is_faster(network, n_presentations) == (target == "numpy")
     prefs.codegen.target = "cython"  # which somebody chose
@@ -181,7 +179,11 @@ def test_threads_take_turns():
     testing = Testing(INPUT_KEY, OUTPUT_KEY)
 
     def test(_):
-        return runtime.Runtime().test(network, make_start(network), inputs, testing, Silent())[0].potential_sum
+        return (
+            runtime.Runtime()
+            .test(network, make_start(network), inputs, testing, Silent())[0]
+            .potential_sum
+        )
 
     prefs.codegen.target = "auto"
     with ThreadPoolExecutor(4) as pool:
@@ -257,9 +259,7 @@ def observe_by_hand(network, parameters, inputs, rule, first):
             if rule == "first-to-spike" and y[step].any():
                 break
         seen = slice(0, step + 1)
-        rows.append(
-            np.concatenate([[step + 1, x[seen].sum()], y.sum(0), u[seen].sum(0), u[step]])
-        )
+        rows.append(np.concatenate([[step + 1, x[seen].sum()], y.sum(0), u[seen].sum(0), u[step]]))
     return Outcome.from_rows(rows, N_OUTPUTS)
 
 

@@ -48,7 +48,13 @@ def results(spikes, times, network, other_times, other_network):
     return [
         np.asarray(values).tolist()
         for values in (
-            spikes.i, spikes.t, times.t, times.now[0], network.t, other_times.now[0], other_network.t
+            spikes.i,
+            spikes.t,
+            times.t,
+            times.now[0],
+            network.t,
+            other_times.now[0],
+            other_network.t,
         )
     ]
 

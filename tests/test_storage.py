@@ -139,7 +139,10 @@ def test_a_failure_leaves_nothing(tmp_path, error):
                 (folder / "sub" / "half").touch()
                 raise error
         if isinstance(error, OSError):
-            assert str(caught.value) == f"directory: cannot write into {tmp_path / place}: the disk is full"
+            assert (
+                str(caught.value)
+                == f"directory: cannot write into {tmp_path / place}: the disk is full"
+            )
     assert [*tmp_path.rglob("*")] == [tmp_path / "empty"]
 
 

@@ -100,7 +100,14 @@ def test_weights_are_an_array_like_any_other():
     synapses.w = values = np.random.default_rng(0).normal(size=(3, 3, 2))
     w = synapses.w
     assert isinstance(w, np.ndarray) and repr(w) == repr(values) and str(w) == str(values)
-    for result in (w * 2, w[[0, 2]], w.sum(axis=-1), np.concatenate([w, w]), np.where(w > 0, w, 0), w @ [1, 2]):
+    for result in (
+        w * 2,
+        w[[0, 2]],
+        w.sum(axis=-1),
+        np.concatenate([w, w]),
+        np.where(w > 0, w, 0),
+        w @ [1, 2],
+    ):
         assert type(result) is np.ndarray
         result[0] = 7  # of its own
     np.testing.assert_array_equal(synapses.w, values)
@@ -417,6 +424,13 @@ def test_weights_cannot_be_a_key_of_run_args():
             neurons.run_args(1)
         return
     views = synapses.run_args(np.arange(18).reshape(3, 3, 2))
-    assert {view.name: values.tolist() for view, values in views.items()} == {"w_0": [2, 12], "w_1": [3, 13]}
-    assert {view.name for view in neurons.run_args(1, 2)} == {"bias", "feedback_weight_0", "feedback_weight_1"}
+    assert {view.name: values.tolist() for view, values in views.items()} == {
+        "w_0": [2, 12],
+        "w_1": [3, 13],
+    }
+    assert {view.name for view in neurons.run_args(1, 2)} == {
+        "bias",
+        "feedback_weight_0",
+        "feedback_weight_1",
+    }
     assert device.has_been_run is False

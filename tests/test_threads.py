@@ -54,7 +54,9 @@ class UsersNetwork:
 
     def simulate(self):
         while not self.over.is_set() or self.n_runs < 2:
-            group = NeuronGroup(2, "dv/dt = 1 / ms : 1", threshold="v > 5", method="euler", name="users")
+            group = NeuronGroup(
+                2, "dv/dt = 1 / ms : 1", threshold="v > 5", method="euler", name="users"
+            )
             Network(group).run(1 * ms, namespace={})
             np.testing.assert_allclose(group.v, 1)
             assert isinstance(get_device(), RuntimeDevice)

@@ -101,7 +101,12 @@ class Case:
             if self.arguments["rule"] == "rate":
                 self.targets[np.arange(N_PRESENTATIONS), :, self.labels] = train
         self.trainer = glm.Trainer(
-            self.neurons, self.synapses, N_STEPS, learning_rate=LEARNING_RATE, **examples, **self.arguments
+            self.neurons,
+            self.synapses,
+            N_STEPS,
+            learning_rate=LEARNING_RATE,
+            **examples,
+            **self.arguments,
         )
         self.monitor = SpikeMonitor(self.neurons)
         self.objects = [self.neurons, *self.synapses, self.trainer, self.monitor]
@@ -153,13 +158,13 @@ class Case:
                 grad = np.zeros(w.shape)
                 for t in range(N_STEPS):
                     for lag in range(1, min(t, len(basis)) + 1):
-                        grad += np.einsum("ji,i,k->jik", count[t - lag], grad_u[t, first:], basis[lag - 1])
+                        grad += np.einsum(
+                            "ji,i,k->jik", count[t - lag], grad_u[t, first:], basis[lag - 1]
+                        )
                 grads.append(grad)
             batch.append((*grads, grad_u.sum(axis=0)))
             if len(batch) == arguments["batch_size"] or p == N_PRESENTATIONS - 1:
-                *means, own, of_bias = [
-                    LEARNING_RATE * np.mean(part, axis=0) for part in zip(*batch)
-                ]
+                *means, own, of_bias = [LEARNING_RATE * np.mean(part, axis=0) for part in zip(*batch)]
                 weights = [w + mean * c for w, mean, c in zip(weights, means, connected)]
                 feedback = feedback + arguments["learn_feedback"] * np.einsum("iik->ik", own)
                 bias = bias + arguments["learn_bias"] * of_bias
@@ -255,7 +260,9 @@ def small_network(n_presentations=6, n_steps=4, **options):
     random = np.random.default_rng(5)
     images = random.integers(0, 256, (n_presentations, 4)).astype(np.uint8)
     encoder = glm.RateEncoder(images, n_steps=n_steps, random_state=6)
-    neurons = glm.GLMNeurons(2, glm.RaisedCosineBasis(2, 3), feedback=glm.IndicatorBasis(2), random_state=7)
+    neurons = glm.GLMNeurons(
+        2, glm.RaisedCosineBasis(2, 3), feedback=glm.IndicatorBasis(2), random_state=7
+    )
     neurons.bias = -1
     synapses = glm.GLMSynapses(encoder, neurons)
     synapses.w = random.normal(size=(4, 2, 2))
@@ -606,7 +613,9 @@ def test_bad_groups():
 
 def test_devices_without_a_trainer(monkeypatch):
     neurons, synapses = two_neurons()
-    monkeypatch.setattr("glmbrian.training.trainer.current_target", lambda: Target("other", can_train=False))
+    monkeypatch.setattr(
+        "glmbrian.training.trainer.current_target", lambda: Target("other", can_train=False)
+    )
     with pytest.raises(NotImplementedError, match=r"GLMClassifier\(device='genn'\)"):
         glm.Trainer(neurons, synapses, 3, [0])
 

@@ -62,9 +62,7 @@ def growth(quick, n_rounds, seconds, progress):
         values = values[::2] if quick else values
         progress(f"growth with {axis}: compiling")
         contenders = {value: _contender(axis, value) for value in values}
-        times = take_turns(
-            contenders, n_rounds, seconds, progress, f"growth with {axis}, "
-        )
+        times = take_turns(contenders, n_rounds, seconds, progress, f"growth with {axis}, ")
         factor = {
             "images": lambda value: 1e-6 * value,
             "replicas": lambda value: value,
@@ -107,4 +105,3 @@ def _threads(n_rounds, seconds, progress):
             done = sum(one.n_presentations for one in contenders[:value])
             rates[value].append(done / (time.perf_counter() - began))
     return _row("threads", values, [spread(rates[value]) for value in values])
-

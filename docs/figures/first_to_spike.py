@@ -16,7 +16,10 @@ p = g[:, right] * waited[:-1, right] * waited[1:, 1 - right]
 h = np.cumsum(p[::-1])[::-1] / p.sum()
 
 fig, (left, middle, last) = plt.subplots(1, 3, figsize=(9, 2.8))
-for ax, columns, title in ((left, u, "potential $u_{i,t}$"), (last, grad_u, r"$\partial L / \partial u_{i,t}$")):
+for ax, columns, title in (
+    (left, u, "potential $u_{i,t}$"),
+    (last, grad_u, r"$\partial L / \partial u_{i,t}$"),
+):
     ax.plot(steps, columns[:, 0], "o-", color="black", label="right neuron $c$")
     ax.plot(steps, columns[:, 1], "s--", color="0.5", label="wrong neuron")
     ax.set_title(title)

@@ -17,7 +17,20 @@ _FUNCTIONS = {"abs": abs, "int": int, "min": min, "max": max, "round": round}
 
 _MATHEMATICS = {
     name: getattr(np, name)
-    for name in ("exp", "log", "sqrt", "sin", "cos", "tan", "tanh", "floor", "ceil", "clip", "sign", "pi")
+    for name in (
+        "exp",
+        "log",
+        "sqrt",
+        "sin",
+        "cos",
+        "tan",
+        "tanh",
+        "floor",
+        "ceil",
+        "clip",
+        "sign",
+        "pi",
+    )
 }
 
 
@@ -66,9 +79,7 @@ def find_pairs(connect, n_source, n_target, p=1.0, random_state=None):
 
 
 def _all_pairs(n_source, n_target):
-    check_size(
-        n_source * n_target, "connect: pairs", "connect some pairs by their index arrays (i, j)"
-    )
+    check_size(n_source * n_target, "connect: pairs", "connect some pairs by their index arrays (i, j)")
     pre = np.repeat(np.arange(n_source, dtype=np.int32), n_target)
     return pre, np.tile(np.arange(n_target, dtype=np.int32), n_source)
 
@@ -87,7 +98,9 @@ def _checked_indices(connect, n_source, n_target):
         raise TypeError(wrong)
     pre, post = indices
     if pre.ndim != 1 or pre.shape != post.shape:
-        raise ValueError(f"connect: i and j must have the same length, got {pre.shape} and {post.shape}")
+        raise ValueError(
+            f"connect: i and j must have the same length, got {pre.shape} and {post.shape}"
+        )
     for index, size, name in ((pre, n_source, "i"), (post, n_target, "j")):
         if index.size and (index.min() < 0 or index.max() >= size):
             raise ValueError(
@@ -112,7 +125,9 @@ def evaluate_weights(expression, pre, post, n_source, n_target):
     try:
         return np.array(values, dtype=float)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"w must be {allowed}; {expression!r} does not give numbers: {error}") from None
+        raise ValueError(
+            f"w must be {allowed}; {expression!r} does not give numbers: {error}"
+        ) from None
 
 
 def _refuse():

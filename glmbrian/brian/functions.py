@@ -182,8 +182,7 @@ normal_cdf.implementations.add_implementation("numpy", PROBIT.probability)
 for _target in ("cpp", "genn"):
     normal_cdf.implementations.add_implementation(
         _target,
-        CPP_FUNCTION
-        + "SUPPORT_CODE_FUNC double normal_cdf(double u)"
+        CPP_FUNCTION + "SUPPORT_CODE_FUNC double normal_cdf(double u)"
         " { return 0.5 * erfc(-u * 0.70710678118654752440); }\n",
         name="normal_cdf",
     )

@@ -136,9 +136,13 @@ def remember_values(variable, values):
 def run_args(values):
     """Return a dict for ``device.run(run_args=...)`` of (group, name of variable): value."""
     if _BRIAN_VERSION < (2, 6):
-        raise NotImplementedError("run_args need Brian 2.6 or newer; set the values and build again instead")
+        raise NotImplementedError(
+            "run_args need Brian 2.6 or newer; set the values and build again instead"
+        )
     # Brian hashes the memory of an array, so it must be contiguous.
-    return {getattr(group, name): np.ascontiguousarray(value) for (group, name), value in values.items()}
+    return {
+        getattr(group, name): np.ascontiguousarray(value) for (group, name), value in values.items()
+    }
 
 
 class _KnownTimeSteps(logging.Filter):

@@ -493,9 +493,7 @@ def named_kernels(kernels):
         )
     for key, basis in kernels.items():
         if not isinstance(key, str) or not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", key):
-            raise ValueError(
-                f"kernels: a name must be of letters, digits and underscores, got {key!r}"
-            )
+            raise ValueError(f"kernels: a name must be of letters, digits and underscores, got {key!r}")
         if key.split("_")[0] in _RESERVED:
             raise ValueError(f"kernels: the name {key!r} is taken by the model itself")
         as_basis(basis, f"kernels[{key!r}]")
@@ -505,6 +503,4 @@ def named_kernels(kernels):
 def stacked(matrices):
     """Put basis matrices side by side, padding short windows with zeros."""
     window = max(matrix.shape[0] for matrix in matrices)
-    return np.hstack(
-        [np.pad(matrix, ((0, window - matrix.shape[0]), (0, 0))) for matrix in matrices]
-    )
+    return np.hstack([np.pad(matrix, ((0, window - matrix.shape[0]), (0, 0))) for matrix in matrices])

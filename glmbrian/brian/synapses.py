@@ -92,9 +92,7 @@ class GLMSynapses(Described, Synapses):
     (3, 3, 5)
     """
 
-    def __init__(
-        self, source, target, kernel="stimulus", connect=True, random_state=None, **kwds
-    ):
+    def __init__(self, source, target, kernel="stimulus", connect=True, random_state=None, **kwds):
         neurons = target.source if isinstance(target, Subgroup) else target
         if not isinstance(neurons, GLMNeurons):
             raise TypeError(f"target must be GLMNeurons or a subgroup of them, got {target!r}")

@@ -123,9 +123,7 @@ def _load_exported(kind, folder):
     with reading(folder, "GLMClassifier.export"):
         saved = SavedModel.read(folder / EXPORTED, signature(kind).parameters)
         classifier = _restored(kind, saved)
-        network = make_network(
-            classifier, classifier.n_features_in_, len(saved.classes), saved.basis
-        )
+        network = make_network(classifier, classifier.n_features_in_, len(saved.classes), saved.basis)
         parameters, history, run = get_device(classifier.device).read_exported(
             network, folder, saved.has_checksum
         )

@@ -19,9 +19,7 @@ def is_fitted(classifier):
 
 def check_fitted(classifier):
     if not is_fitted(classifier):
-        raise NotFittedError(
-            "this GLMClassifier is not fitted yet; call fit, or GLMClassifier.load"
-        )
+        raise NotFittedError("this GLMClassifier is not fitted yet; call fit, or GLMClassifier.load")
 
 
 @dataclass(frozen=True)

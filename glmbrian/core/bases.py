@@ -107,9 +107,7 @@ class Basis:
         """
         weights = finite_array(weights, "weights")
         if weights.ndim == 0 or weights.shape[-1] != self.n_basis:
-            raise ValueError(
-                f"weights must have the shape (..., {self.n_basis}), got {weights.shape}"
-            )
+            raise ValueError(f"weights must have the shape (..., {self.n_basis}), got {weights.shape}")
         return weights @ self.matrix.T
 
     def __repr__(self):
@@ -270,7 +268,5 @@ def _check_size(window, n_basis):
 def as_basis(basis, name):
     """Return `basis` if it is a `Basis`, or raise a TypeError naming `name`."""
     if not isinstance(basis, Basis):
-        raise TypeError(
-            f"{name} must be a basis such as glmbrian.RaisedCosineBasis, got {basis!r}"
-        )
+        raise TypeError(f"{name} must be a basis such as glmbrian.RaisedCosineBasis, got {basis!r}")
     return basis

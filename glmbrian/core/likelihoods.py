@@ -22,9 +22,7 @@ __all__ = [
 ]
 
 
-def membrane_potential(
-    spikes, basis, weights, bias, outputs=None, feedback_basis=None, feedback=None
-):
+def membrane_potential(spikes, basis, weights, bias, outputs=None, feedback_basis=None, feedback=None):
     """Return the membrane potentials that given spike trains cause.
 
     Eq. membrane_potential_GLM: at step t (from 1) the potential sees inputs and
@@ -70,9 +68,7 @@ def membrane_potential(
     return u
 
 
-def first_to_spike_log_likelihood(
-    spikes, label, basis, weights, bias, activation="sigmoid"
-):
+def first_to_spike_log_likelihood(spikes, label, basis, weights, bias, activation="sigmoid"):
     """Log-probability that the right neuron spikes first, and its gradient.
 
     Eqs. first_spk_method_2 to first_spk_method_q.  The potentials are those of
@@ -280,9 +276,7 @@ def rate_gradient(u, targets, activation):
     """
     spikes = targets.astype(bool)
     log_likelihood = np.where(spikes, activation.log_spike(u), activation.log_silence(u))
-    grad_u = np.where(
-        spikes, activation.log_spike_slope(u), activation.log_silence_slope(u)
-    )
+    grad_u = np.where(spikes, activation.log_spike_slope(u), activation.log_silence_slope(u))
     return float(log_likelihood.sum()), grad_u
 
 
@@ -441,9 +435,7 @@ def _checked_inputs(spikes, basis, weights, bias):
     bias = finite_array(bias, "bias", ("N_Y",))
     if bias.size == 0:
         raise ValueError("bias must have at least one entry")
-    weights = finite_array(
-        weights, "weights", (spikes.shape[1], bias.size, basis.shape[1])
-    )
+    weights = finite_array(weights, "weights", (spikes.shape[1], bias.size, basis.shape[1]))
     return spikes, basis, weights, bias
 
 
@@ -451,9 +443,6 @@ def _checked_feedback(feedback_basis, feedback, n_outputs):
     feedback_basis = finite_array(feedback_basis, "feedback_basis", ("window_fb", "K_fb"))
     if 0 in feedback_basis.shape:
         raise ValueError(
-            "feedback_basis must have at least one lag and one function, got "
-            f"{feedback_basis.shape}"
+            f"feedback_basis must have at least one lag and one function, got {feedback_basis.shape}"
         )
-    return feedback_basis, finite_array(
-        feedback, "feedback", (n_outputs, feedback_basis.shape[1])
-    )
+    return feedback_basis, finite_array(feedback, "feedback", (n_outputs, feedback_basis.shape[1]))

@@ -90,8 +90,8 @@ class GeNN(CompiledDevice):
         # The duration depends on settings that users may change.
         with open(folder / "Makefile", "a") as makefile:
             makefile.write(
-                "\nrun: all\n\t./main test $$(awk '{ setting[$$1] = $$2 } END { printf \"%.3f\", "
-                f"setting[\"n_epochs\"] * setting[\"n_items\"] * {duration(network, 2)} }}' "
+                '\nrun: all\n\t./main test $$(awk \'{ setting[$$1] = $$2 } END { printf "%.3f", '
+                f'setting["n_epochs"] * setting["n_items"] * {duration(network, 2)} }}\' '
                 "job/settings.txt)\n"
             )
 
@@ -157,9 +157,7 @@ def _write_project(network, folder, genn, cuda, options):
         synapses = [_make_synapses(network, k, inputs, outputs) for k in range(network.basis.n_basis)]
         # GeNN's code generator runs the same lines, without any synapses.
         first_weights = device.get_array_name(synapses[0].variables["w"], access_data=False)
-        device.insert_code(
-            "main", f"if (!brian::{first_weights}.empty()) glmbrian::exchange().load();"
-        )
+        device.insert_code("main", f"if (!brian::{first_weights}.empty()) glmbrian::exchange().load();")
         device.insert_code("before_end", "glmbrian::exchange().finish();")
         write_headers(network, folder, (_HEADER,), _brian_arrays(network, outputs, synapses, device))
         # How long it runs is told when the program is started.
@@ -319,9 +317,7 @@ def _exchange(group, n_steps, new_values, read, order, turn=None):
             f"static inline {c_type} {function}(int i, double old) {{ {first} return {value}; }}",
             "integer" if is_integer else "float",
         )
-    group.run_regularly(
-        "\n".join(lines), dt=n_steps * defaultclock.dt, when="start", order=order
-    )
+    group.run_regularly("\n".join(lines), dt=n_steps * defaultclock.dt, when="start", order=order)
 
 
 def _host_function(cpp, return_type):

@@ -90,7 +90,9 @@ class Parameters:
         if all(np.all(np.abs(part) <= LARGEST) for part in (*vars(self).values(), history)):
             return
         weights = training.sample_weights
-        weighted = "" if weights is None else f", sample_weight and class_weight up to {weights.max():g}"
+        weighted = (
+            "" if weights is None else f", sample_weight and class_weight up to {weights.max():g}"
+        )
         raise ValueError(
             f"training ended in parameters or log-likelihoods beyond {LARGEST:g}, with learning_rate="
             f"{training.learning_rates.max():g}{weighted}; reduce the one that is too large, or "
@@ -219,9 +221,7 @@ class Outcome:
         """Split rows of ``[steps, input_spikes, counts, sums, lasts]``."""
         rows = np.asarray(rows, dtype=float).reshape(-1, 2 + 3 * n_outputs)
         head, counts, sums, lasts = np.split(rows, 2 + n_outputs * np.arange(3), axis=1)
-        return cls(
-            head[:, 0].astype(int), head[:, 1].astype(int), counts.astype(int), sums, lasts
-        )
+        return cls(head[:, 0].astype(int), head[:, 1].astype(int), counts.astype(int), sums, lasts)
 
 
 @dataclass

@@ -37,6 +37,7 @@ from .problem import Outcome, Parameters, Timing
 #: The headers that every program includes.
 HEADERS = ("schedule.hpp", "gradients.hpp", "encoder.hpp", "job.hpp", "hash.hpp")
 
+
 class CompiledDevice(Device):
     """A device that compiles a network to a program, and keeps it for the next time."""
 
@@ -130,14 +131,18 @@ class CompiledDevice(Device):
                 n_presentations = _execute(arguments, environment, folders, progress)
             jobs = [own / "job" for own in folders]
             runs = [
-                dict(line.split() for line in (job / "run.txt").read_text().splitlines()) for job in jobs
+                dict(line.split() for line in (job / "run.txt").read_text().splitlines())
+                for job in jobs
             ]
-            yield jobs, Timing(
-                build_seconds=built - started,
-                run_seconds=time.perf_counter() - built,
-                presentations=n_presentations,
-                steps=int(runs[0]["steps"]),
-                peak_memory=sum(int(run["peak_memory"]) for run in runs),
+            yield (
+                jobs,
+                Timing(
+                    build_seconds=built - started,
+                    run_seconds=time.perf_counter() - built,
+                    presentations=n_presentations,
+                    steps=int(runs[0]["steps"]),
+                    peak_memory=sum(int(run["peak_memory"]) for run in runs),
+                ),
             )
 
     def key(self, network):
@@ -454,7 +459,14 @@ def write_headers(network, folder, own_headers, lines):
     where Brian keeps its variables (see `pointer` and `pointers`).
     """
     text = ["// Written by glmbrian.", "#pragma once", "#include <algorithm>", "#include <cmath>"]
-    text += ["#include <cstdint>", '#include "objects.h"', '#include "gradients.hpp"', "", "namespace glmbrian_model {", ""]
+    text += [
+        "#include <cstdint>",
+        '#include "objects.h"',
+        '#include "gradients.hpp"',
+        "",
+        "namespace glmbrian_model {",
+        "",
+    ]
     for name, value in constants(network).items():
         if isinstance(value, int):
             text.append(f"constexpr int {name} = {value};")

@@ -80,9 +80,7 @@ class _Simulation:
                 # At Ctrl-C Brian ends the run and returns as if it were complete.
                 raise KeyboardInterrupt("the simulation was stopped, by Ctrl-C or brian2.stop()")
         ended = time.perf_counter()
-        return Timing(
-            self.started - created, ended - self.started, n_presentations, self.n_steps_run
-        )
+        return Timing(self.started - created, ended - self.started, n_presentations, self.n_steps_run)
 
     def _create(self):
         network = self.network
@@ -201,9 +199,7 @@ class _Training(_Simulation):
     def begin_presentation(self):
         super().begin_presentation()
         network = self.network
-        desired = network.objective.desired(
-            self.labels[self.item], network.n_steps, network.n_classes
-        )
+        desired = network.objective.desired(self.labels[self.item], network.n_steps, network.n_classes)
         self.desired = np.tile(desired, network.n_replicas)
 
     def end_presentation(self):

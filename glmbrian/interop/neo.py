@@ -83,7 +83,10 @@ def from_neo(spikes, t_start=None, t_stop=None):
         raise ValueError("spikes must hold at least one SpikeTrain")
     return observed_part(
         [_seconds(train.times) for train in trains],
-        [np.array([[_seconds(train.t_start), _seconds(train.t_stop)]], dtype=float) for train in trains],
+        [
+            np.array([[_seconds(train.t_start), _seconds(train.t_stop)]], dtype=float)
+            for train in trains
+        ],
         [str(unit if train.name in (None, "") else train.name) for unit, train in enumerate(trains)],
         t_start,
         t_stop,

@@ -134,9 +134,7 @@ def to_nwb(
     nwbfile.add_unit_column(_NAME_COLUMN, "name of the unit")
     observed = [[float(recording.t_start), float(recording.t_stop)]]
     for name, times in zip(recording.names, recording.times):
-        nwbfile.add_unit(
-            spike_times=np.asarray(times), obs_intervals=observed, **{_NAME_COLUMN: name}
-        )
+        nwbfile.add_unit(spike_times=np.asarray(times), obs_intervals=observed, **{_NAME_COLUMN: name})
     # Mode x fails where a file has come into being since.
     with pynwb.NWBHDF5IO(os.fspath(path), "x") as file:
         file.write(nwbfile)

@@ -284,7 +284,9 @@ class Recording:
         array([1, 0, 1], dtype=uint8)
         """
         if dt is None and self.dt is None:
-            raise TypeError("dt must be given, such as 1*ms: this recording does not know its time step")
+            raise TypeError(
+                "dt must be given, such as 1*ms: this recording does not know its time step"
+            )
         steps, n_steps = self._binned(self.dt if dt is None else dt, collisions)
         trains = np.zeros((n_steps, len(self)), dtype=np.uint8)
         for unit, of_unit in enumerate(steps):
@@ -362,8 +364,12 @@ class Recording:
                 colliding[name] = np.count_nonzero(counts > 1)
         if colliding and collisions == "error":
             name, n_steps_shared = next(iter(colliding.items()))
-            interval = min(np.diff(times).min() for times in map(np.asarray, self.times) if len(times) > 1)
-            smaller = f"take a smaller dt (the shortest interval between spikes is {interval * second}), or "
+            interval = min(
+                np.diff(times).min() for times in map(np.asarray, self.times) if len(times) > 1
+            )
+            smaller = (
+                f"take a smaller dt (the shortest interval between spikes is {interval * second}), or "
+            )
             others = f", and so have {len(colliding) - 1} other unit(s)" if len(colliding) > 1 else ""
             raise ValueError(
                 f"a GLM neuron spikes at most once in a step, but with dt = {dt * second} unit {name!r} "

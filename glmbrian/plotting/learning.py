@@ -95,9 +95,7 @@ def _histories(classifier):
     histories = [_history(one) for one in several]
     lengths = sorted({len(history) for history in histories})
     if len(lengths) > 1:
-        raise ValueError(
-            f"classifier: trainings must have the same number of epochs, got {lengths}"
-        )
+        raise ValueError(f"classifier: trainings must have the same number of epochs, got {lengths}")
     return np.stack(histories)
 
 

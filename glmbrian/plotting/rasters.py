@@ -93,8 +93,7 @@ def plot_raster(spikes, classes=None, label=None, ax=None, *, n_steps=None):
     n_presentations = len(shown.ends) - 1
     if label is not None and np.shape(label) != (n_presentations,):
         raise ValueError(
-            f"label must have the shape ({n_presentations},), one a presentation, "
-            f"got {np.shape(label)}"
+            f"label must have the shape ({n_presentations},), one a presentation, got {np.shape(label)}"
         )
     return _many_presentations(shown, classes, label, axes(ax))
 

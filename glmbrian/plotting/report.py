@@ -102,7 +102,7 @@ def training_report(classifier, X, y, path=None):
     for ax in axes[n_panels:]:
         ax.set_axis_off()
     if shape is None or with_lines:
-        for ax, name in zip(axes[-len(classes):] if with_lines else axes, classes):
+        for ax, name in zip(axes[-len(classes) :] if with_lines else axes, classes):
             plot_kernels(classifier, name, (classifier.n_features_in_,), ax=ax)
     if shape is not None:
         images = axes[: len(classes)]

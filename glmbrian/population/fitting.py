@@ -317,9 +317,7 @@ def _connected(connect, n_sources, n):
     """Return for each kernel which pairs have weights, shape (n_source, n)."""
     connect = {} if connect is None else connect
     if not isinstance(connect, dict) or not set(connect) <= set(n_sources):
-        raise ValueError(
-            f"connect must be a dict with keys among {list(n_sources)}, got {connect!r}"
-        )
+        raise ValueError(f"connect must be a dict with keys among {list(n_sources)}, got {connect!r}")
     connected = {}
     for name, n_source in n_sources.items():
         connected[name] = np.zeros((n_source, n), dtype=bool)

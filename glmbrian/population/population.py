@@ -827,8 +827,7 @@ def checked_mask(mask, n_steps):
     mask = plain_array(mask, "mask", "bool")
     if mask.dtype != bool or mask.shape != (n_steps,):
         raise ValueError(
-            f"mask must be an array of bool of the shape ({n_steps},), got {mask.dtype} of "
-            f"{mask.shape}"
+            f"mask must be an array of bool of the shape ({n_steps},), got {mask.dtype} of {mask.shape}"
         )
     if not mask.any():
         raise ValueError("mask must leave at least one step")

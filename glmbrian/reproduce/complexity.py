@@ -66,4 +66,3 @@ def ann_operations(n_inputs, n_outputs):
 def energy(counts):
     """Return the energy of one kind-to-number mapping, in units of one addition."""
     return sum(ENERGY[kind] * number for kind, number in counts.items())
-

@@ -103,9 +103,7 @@ def accuracy_vs_k(rows):
     classes = list(dict.fromkeys(row["classes"] for row in rows))
     settings = list(dict.fromkeys(row["settings"] for row in rows))
     n_rows = len(settings)
-    with _axes(
-        n_rows, len(classes), PAGE, 2.1 * n_rows, sharex=True, sharey="col"
-    ) as (figure, axes):
+    with _axes(n_rows, len(classes), PAGE, 2.1 * n_rows, sharex=True, sharey="col") as (figure, axes):
         for line, name in zip(axes, settings):
             for ax, chosen in zip(line, classes):
                 group = [r for r in rows if (r["settings"], r["classes"]) == (name, chosen)]
@@ -129,11 +127,25 @@ def accuracy_vs_complexity(rows):
         for ax, name in zip(axes[0], settings):
             _accuracy_curves(ax, [r for r in rows if r["settings"] == name], "operations_per_class")
             for row in ann:
-                ax.plot(row["operations_per_class"], row["accuracy"], "*", color="black",
-                        markersize=9, markerfacecolor="white", label="logistic ANN")
+                ax.plot(
+                    row["operations_per_class"],
+                    row["accuracy"],
+                    "*",
+                    color="black",
+                    markersize=9,
+                    markerfacecolor="white",
+                    label="logistic ANN",
+                )
             ax.axhline(TARGET, color="0.7", linewidth=0.7, zorder=0)
-            ax.annotate(f"{TARGET:.1%}", (0.01, TARGET), xycoords=("axes fraction", "data"),
-                        ha="left", va="bottom", fontsize=6, color="0.4")
+            ax.annotate(
+                f"{TARGET:.1%}",
+                (0.01, TARGET),
+                xycoords=("axes fraction", "data"),
+                ha="left",
+                va="bottom",
+                fontsize=6,
+                color="0.4",
+            )
             ax.set_xscale("log")
             _plain_ticks(ax.xaxis, _OPERATIONS)
             ax.set_title(_TITLES[name])
@@ -153,8 +165,13 @@ def decision_times(rows):
                 group = [r for r in rows if (r["settings"], r["n_steps"]) == (name, n_steps)]
                 steps, ends = _curve(group, "step", "fraction")
                 _plot_interval(
-                    ax, steps, ends.clip(0), label=f"$T={n_steps}$", markersize=3,
-                    color=str(0.2 * index), marker="osD^"[index],
+                    ax,
+                    steps,
+                    ends.clip(0),
+                    label=f"$T={n_steps}$",
+                    markersize=3,
+                    color=str(0.2 * index),
+                    marker="osD^"[index],
                     linestyle=("-", "--", "-.", ":")[index],
                 )
             ax.set_title(_TITLES[name])
@@ -192,8 +209,16 @@ def operations(rows):
                     _energy(rows, layer, settings=name, decoder=decoder, n_steps=n_steps)
                     for decoder, n_steps in bars
                 ] + [_energy(rows, layer, decoder="ann")]
-                ax.barh(names, width, left=left, label=layer, facecolor=grey, hatch=hatch,
-                        edgecolor="black", linewidth=0.5)
+                ax.barh(
+                    names,
+                    width,
+                    left=left,
+                    label=layer,
+                    facecolor=grey,
+                    hatch=hatch,
+                    edgecolor="black",
+                    linewidth=0.5,
+                )
                 left += width
             ax.set_title(_TITLES[name])
         axes[0][0].invert_yaxis()

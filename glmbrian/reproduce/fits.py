@@ -178,9 +178,7 @@ def _details(classifier, X, y):
             "accuracy": [accuracy(outcome, "potential") for outcome in outcomes],
             "accuracy_by_spikes": [accuracy(outcome, "random") for outcome in outcomes],
             "silent_fraction": [measures(outcome)["silent_fraction"] for outcome in outcomes],
-            "operations_per_class": [
-                measures(outcome)["operations_per_class"] for outcome in outcomes
-            ],
+            "operations_per_class": [measures(outcome)["operations_per_class"] for outcome in outcomes],
         },
         "operations": operations(network, whole),
     }

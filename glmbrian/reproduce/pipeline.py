@@ -98,9 +98,7 @@ class _Study:
         # As many fits follow with the paper's settings.
         self.n_fits = len(self.first_stage) + len(package_fits)
         self.n_presentations = sum(fit.n_presentations for fit in self.first_stage + package_fits)
-        self.ann = AnnFit(
-            protocol.class_sets[0], protocol.n_train, protocol.n_test, protocol.n_folds
-        )
+        self.ann = AnnFit(protocol.class_sets[0], protocol.n_train, protocol.n_test, protocol.n_folds)
         if self.designs.get("accuracy-vs-complexity"):
             self.first_stage.append(self.ann)
         self.builds = {}
@@ -229,9 +227,7 @@ class _Study:
             "decision_times": [
                 row for fit, result in pairs for row in tables.decision_time_rows(fit, result)
             ],
-            "deadlines": [
-                row for fit, result in pairs for row in tables.deadline_rows(fit, result)
-            ],
+            "deadlines": [row for fit, result in pairs for row in tables.deadline_rows(fit, result)],
             "operations": [
                 row
                 for fit, result in [*pairs, (self.ann, ann)]
@@ -247,9 +243,7 @@ class _Study:
         return [
             row
             for design in designs
-            for row in tables.rate_rows(
-                design, mean_accuracies(self.searches[design], self.results)
-            )
+            for row in tables.rate_rows(design, mean_accuracies(self.searches[design], self.results))
         ]
 
 

@@ -113,4 +113,3 @@ QUICK = replace(
     n_folds=3,
     selection_epochs=15,
 )
-

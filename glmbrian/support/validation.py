@@ -18,8 +18,10 @@ _NO_NUMBERS = (bool, np.bool_, np.timedelta64)
 
 def integer(value, name, minimum=1, maximum=None):
     """Return `value` as an ``int`` within [`minimum`, `maximum`]."""
-    allowed = f"an integer of at least {minimum}" if maximum is None else (
-        f"an integer from {minimum} to {maximum}"
+    allowed = (
+        f"an integer of at least {minimum}"
+        if maximum is None
+        else (f"an integer from {minimum} to {maximum}")
     )
     if isinstance(value, _NO_NUMBERS) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be {allowed}, got {value!r}")
@@ -112,9 +114,7 @@ def plain_array(value, name, kind="numbers", error=TypeError):
     If it cannot be an array, `error` is raised, with the `kind` of array that is wanted.
     """
     # NumPy would make object arrays of mappings and of pynapple's event times.
-    if isinstance(value, Mapping) or (
-        hasattr(value, "time_support") and not hasattr(value, "values")
-    ):
+    if isinstance(value, Mapping) or (hasattr(value, "time_support") and not hasattr(value, "values")):
         raise TypeError(
             f"{name} must be an array, got a {type(value).__name__} (to bin spike times of pynapple, "
             "write glmbrian.interop.from_pynapple(spikes).trains(dt))"
@@ -176,9 +176,7 @@ def check_shape(array, name, shape):
     if not matches:
         wanted = ", ".join(str(size) for size in shape)
         comma = "," if len(shape) == 1 else ""
-        raise ValueError(
-            f"{name} must have the shape ({wanted}{comma}), got {array.shape}"
-        )
+        raise ValueError(f"{name} must have the shape ({wanted}{comma}), got {array.shape}")
 
 
 def binary_array(value, name, shape=None):

@@ -161,7 +161,9 @@ def _desired(trainer, step):
     if trainer.has_labels:
         return f"Objective::desired({step}, i, {_label(trainer)}, INT64_C({trainer.objective.period}))"
     targets = cpp_data(trainer.variables["_targets"])
-    return f"{targets}[(trainer.presentation * {trainer.n_steps} + {step}) * {len(trainer.neurons)} + i]"
+    return (
+        f"{targets}[(trainer.presentation * {trainer.n_steps} + {step}) * {len(trainer.neurons)} + i]"
+    )
 
 
 def _label(trainer):
