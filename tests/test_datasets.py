@@ -496,7 +496,9 @@ def install(root, data):
     """Lay out the package in `root` with its data in `data`, which may be None."""
     (root / "glmbrian").mkdir()
     (root / "glmbrian" / "__init__.py").touch()
-    shutil.copy(glmbrian.datasets.__file__, root / "glmbrian")
+    package = Path(glmbrian.datasets.__file__).parent
+    shutil.copy(package / "datasets.py", root / "glmbrian")
+    shutil.copytree(package / "support", root / "glmbrian" / "support")
     if data is not None:
         shutil.copytree(DATA, root / data)
 

@@ -202,6 +202,8 @@ class Recording:
         if trains.shape[1] == 0:
             raise ValueError(f"trains must hold at least one unit, got the shape {trains.shape}")
         dt, start = float(dt), float(seconds(t_start, "t_start"))
+        if not math.isfinite(start + len(trains) * dt):
+            raise ValueError(f"dt must be shorter: {len(trains)} steps of {dt:g} s have no finite end")
         return cls(
             [start + np.flatnonzero(train) * dt for train in trains.T],
             start,

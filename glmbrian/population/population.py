@@ -151,9 +151,13 @@ class GLMPopulation:
             name: finite_array(kernel, f"kernels[{name!r}]", ("n_source", "n", "window"))
             for name, kernel in kernels.items()
         }
+        bias = finite_array(bias, "bias", ("n",))
         for name, kernel in weights.items():
-            if kernel.shape[2] == 0:
-                raise ValueError(f"kernels[{name!r}] must have at least one lag, got {kernel.shape}")
+            if kernel.shape[1] != len(bias) or kernel.shape[2] == 0:
+                raise ValueError(
+                    f"kernels[{name!r}] must have the shape (n_source, {len(bias)}, window), for the "
+                    f"{len(bias)} neurons of bias and at least one lag, got {kernel.shape}"
+                )
         bases = {name: IndicatorBasis(kernel.shape[2]) for name, kernel in weights.items()}
         basis = None
         if feedback is not None:
