@@ -9,7 +9,7 @@
 #
 # Each sets up its own virtual environment first, again when the sources changed.
 # PYTHON=python3.12 chooses another Python (GENN_PYTHON for brian2genn, which needs
-# 3.10, 3.11 or 3.12), TESTS=tests/test_bases.py some tests, PYTEST_ARGS=-x options.
+# 3.10, 3.11 or 3.12), TESTS=tests/core some tests, PYTEST_ARGS=-x options.
 
 PYTHON ?= python3
 GENN_PYTHON ?= $(PYTHON)
@@ -30,7 +30,8 @@ GENN_ENV := .venv-genn
 TEST_EXTRAS := [docs,interop,test]
 GENN_EXTRAS := [genn,test]
 # Those that try a sample of all cases, unless GLMBRIAN_EXHAUSTIVE is 1.
-EXHAUSTIVE := $(addprefix tests/test_,damaged_files.py exports.py files_of_0_1.py properties.py threads.py)
+EXHAUSTIVE := $(addprefix tests/,classifier/test_damaged_files.py devices/test_exports.py \
+	classifier/test_files_of_0_1.py test_properties.py test_threads.py)
 # What does not depend on the version of Brian 2 is not run again there.
 GENN_WITHOUT := $(foreach name,benchmark datasets docs plotting reproduce,--ignore-glob='*/test_$(name)*')
 

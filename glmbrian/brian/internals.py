@@ -1,6 +1,6 @@
 """All that the package needs from Brian 2 beyond its documented interface.
 
-Each function says why; `tests/test_brian_internals.py` checks each of them on the
+Each function says why; `tests/brian/test_brian_internals.py` checks each of them on the
 Brian version at hand.
 """
 

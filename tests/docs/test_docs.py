@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 from conftest import has_compiler
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 
 

@@ -19,7 +19,7 @@ import glmbrian as glm
 from glmbrian.reproduce import local_workers
 from glmbrian.reproduce.pipeline import reproduce
 
-FOLDER = Path(__file__).parent / "fixtures" / "v0_1"
+FOLDER = Path(__file__).parents[1] / "fixtures" / "v0_1"
 EXPECTED = json.loads((FOLDER / "expected.json").read_text())
 WHOLE = os.environ.get("GLMBRIAN_EXHAUSTIVE") == "1"
 

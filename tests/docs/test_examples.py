@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from brian2 import device, ms, set_device
 
-FOLDER = Path(__file__).resolve().parents[1] / "docs" / "examples"
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "examples"
 EXAMPLES = sorted(path.stem for path in FOLDER.glob("*.py"))
 SHORT = {
     "cuba_readout": dict(duration=300 * ms, seed=5),
