@@ -288,7 +288,7 @@ def check_neurons(neurons, arguments):
 
 def neurons(**changed):
     return glm.GLMNeurons(
-        **{**dict(n=2, kernels=BASIS, feedback=BASIS, random_state=1, dt=1 * ms), **changed}
+        **{**dict(n=2, kernels=BASIS, feedback_basis=BASIS, random_state=1, dt=1 * ms), **changed}
     )
 
 
@@ -299,13 +299,13 @@ def source():
 def population(**changed):
     right = dict(
         bias=np.array([-1.0, -2.0]), kernels={"stimulus": BASIS}, weights={"stimulus": np.ones((3, 2, 2))},
-        feedback=BASIS, feedback_weights=-np.ones((2, 2)), activation="sigmoid",
+        feedback_basis=BASIS, feedback_weights=-np.ones((2, 2)), activation="sigmoid",
     )  # fmt: skip
     return glm.GLMPopulation(**{**right, **changed})
 
 
 def check_population(fit, arguments):
-    finite(fit.bias, fit.feedback_weights if fit.feedback is not None else 0)
+    finite(fit.bias, fit.feedback_weights if fit.feedback_basis is not None else 0)
     for weights in fit.weights.values():
         finite(weights)
 
@@ -410,7 +410,7 @@ CALLS = [
     Call("Basis.kernels", BASIS.kernels, lambda: dict(weights=np.ones((3, 2))),
          check=lambda kernels, arguments: finite(kernels)),
     Call("GLMNeurons", neurons,
-         lambda: dict(n=2, kernels=BASIS, feedback=BASIS, activation="sigmoid", random_state=1,
+         lambda: dict(n=2, kernels=BASIS, feedback_basis=BASIS, activation="sigmoid", random_state=1,
                       drive=None, namespace={}, dt=1 * ms, clock=None, order=0, name="neurons"),
          check_neurons, costs=60, counts=("n",),
          also={"dt": ("clock",), "clock": ("dt",), "drive": ("dt",)}),
@@ -443,7 +443,7 @@ CALLS = [
          varied=("neurons", "synapses")),
     Call("GLMPopulation", population,
          lambda: dict(bias=np.array([-1.0, -2.0]), kernels={"stimulus": BASIS},
-                      weights={"stimulus": np.ones((3, 2, 2))}, feedback=BASIS,
+                      weights={"stimulus": np.ones((3, 2, 2))}, feedback_basis=BASIS,
                       feedback_weights=-np.ones((2, 2)), activation="sigmoid"), check_population),
     Call("GLMPopulation.from_kernels", glm.GLMPopulation.from_kernels,
          lambda: dict(bias=np.array([-1.0, -2.0]), kernels=np.ones((3, 2, 4)),
@@ -462,12 +462,12 @@ CALLS = [
          lambda: dict(kernel="stimulus", connect=True),
          check=lambda synapses, arguments: finite(synapses.w), costs=60),
     Call("fit_population", glm.fit_population,
-         lambda: dict(outputs=TRAINS, inputs=DRIVE, kernels=BASIS, feedback=BASIS, activation="sigmoid",
+         lambda: dict(outputs=TRAINS, inputs=DRIVE, kernels=BASIS, feedback_basis=BASIS, activation="sigmoid",
                       penalty=0.1, mask=np.ones(12, dtype=bool), connect=None, tol=1e-6, max_iter=20),
          check_population, costs=20, counts=("max_iter",)),
     Call("learning.membrane_potential", glm.learning.membrane_potential,
          lambda: dict(spikes=DRIVE, basis=BASIS.matrix, weights=np.ones((3, 2, 2)), bias=np.ones(2),
-                      outputs=TRAINS, feedback_basis=BASIS.matrix, feedback=np.ones((2, 2))),
+                      outputs=TRAINS, feedback_basis=BASIS.matrix, feedback_weights=np.ones((2, 2))),
          check=finite_unless_huge),
     Call("learning.first_to_spike_log_likelihood", glm.learning.first_to_spike_log_likelihood,
          lambda: dict(spikes=DRIVE, label=1, basis=BASIS.matrix, weights=np.ones((3, 2, 2)),
@@ -475,7 +475,7 @@ CALLS = [
          check=finite_unless_huge),
     Call("learning.rate_log_likelihood", glm.learning.rate_log_likelihood,
          lambda: dict(spikes=DRIVE, targets=TRAINS, basis=BASIS.matrix, feedback_basis=BASIS.matrix,
-                      weights=np.ones((3, 2, 2)), feedback=np.ones((2, 2)), bias=np.ones(2),
+                      weights=np.ones((3, 2, 2)), feedback_weights=np.ones((2, 2)), bias=np.ones(2),
                       activation="probit"),
          check=finite_unless_huge),
     Call("learning.desired_train", glm.learning.desired_train, lambda: dict(n_steps=8, period=4),

@@ -83,7 +83,7 @@ def simulate(duration=10 * second, seed=0):
         neurons = GLMNeurons(
             N,
             {"coupling": BASIS},
-            feedback=BASIS,
+            feedback_basis=BASIS,
             activation="cloglog",
             random_state=seed,
             drive="stimulus(t, i)",

@@ -64,7 +64,7 @@ def simulate(n_repeats=50, current=6.0, seed=0):
     neurons = GLMNeurons(
         len(BEHAVIOURS) * n_repeats,
         BASIS,
-        feedback=BASIS,
+        feedback_basis=BASIS,
         activation="cloglog",
         random_state=seed,
         drive="current * int(t >= BEGINS and t < ENDS)",

@@ -10,7 +10,7 @@ step = 1 * ms
 arrivals = np.array([10, 14, 18, 50, 52, 54, 56, 58, 60])
 stimulus = SpikeGeneratorGroup(1, np.zeros(len(arrivals), dtype=int), arrivals * ms, dt=step)
 basis = glm.RaisedCosineBasis(5, 30, a=2.2, dt=0.3)
-neuron = glm.GLMNeurons(1, basis, feedback=basis, random_state=8, dt=step)
+neuron = glm.GLMNeurons(1, basis, feedback_basis=basis, random_state=8, dt=step)
 neuron.bias = -4
 neuron.feedback_weights = [-8, -4, -1, 0, 0]
 synapse = glm.GLMSynapses(stimulus, neuron)

@@ -12,6 +12,7 @@ from ..core.activations import get_activation
 from ..core.bases import Basis, as_basis
 from ..core.randomness import derive_keys, split_key
 from ..support.display import Described
+from ..support.renamed import renamed, warn_of_former_name
 from ..support.validation import check_size, finite_array, integer
 from .arguments import check_brian_arguments
 from .filters import (
@@ -64,7 +65,7 @@ class GLMNeurons(Described, NeuronGroup):
     kernels : Basis or dict of str to Basis
         Basis of the synaptic kernels, called ``"stimulus"``, or several by name
         such as ``{"stimulus": basis, "coupling": other_basis}``.
-    feedback : Basis, optional
+    feedback_basis : Basis, optional
         Basis of the feedback kernel.
     activation : {"sigmoid", "probit", "cloglog"} or Activation
         The function g.
@@ -99,7 +100,7 @@ class GLMNeurons(Described, NeuronGroup):
     drive : array of float, shape (n,)
         What is added to u in this step.  Read only; without `drive` there is none.
     kernels : dict of str to Basis
-    feedback : Basis or None
+    feedback_basis : Basis or None
     activation : Activation
 
     Raises
@@ -138,11 +139,12 @@ class GLMNeurons(Described, NeuronGroup):
     array([1. , 3.5])
     """
 
+    @renamed(feedback="feedback_basis")
     def __init__(
         self,
         n,
         kernels,
-        feedback=None,
+        feedback_basis=None,
         activation="sigmoid",
         random_state=None,
         drive=None,
@@ -156,13 +158,13 @@ class GLMNeurons(Described, NeuronGroup):
         check_brian_arguments(dt, clock, order, name)
         n = integer(n, "n")
         kernels = named_kernels(kernels)
-        if feedback is not None:
-            feedback = as_basis(feedback, "feedback")
+        if feedback_basis is not None:
+            feedback_basis = as_basis(feedback_basis, "feedback_basis")
         activation = get_activation(activation)
 
         filtered = dict(kernels)
-        if feedback is not None:
-            filtered["feedback"] = feedback
+        if feedback_basis is not None:
+            filtered["feedback"] = feedback_basis
         channels = [channel for key in filtered for channel in channel_names(key, filtered[key])]
         matrix = stacked([basis.matrix for basis in filtered.values()])
         window = matrix.shape[0]
@@ -198,7 +200,7 @@ class GLMNeurons(Described, NeuronGroup):
         # jumps where dt changes between two runs.
         update = StateUpdater(f"{STEP_COUNT} = {STEP_COUNT} + 1\n" + filtering)
 
-        feedback_weights = [] if feedback is None else feedback_weight_names(feedback)
+        feedback_weights = [] if feedback_basis is None else feedback_weight_names(feedback_basis)
         parameters = ["bias"] + channels + pending + feedback_weights
         reals = ["u", "firing_probability", *added, *parameters]
         # Brian hands a group to its state updater only if it has a differential
@@ -224,7 +226,8 @@ class GLMNeurons(Described, NeuronGroup):
             reset="\n".join(
                 f"{channel} += {weight}"
                 for channel, weight in zip(
-                    channel_names("feedback", feedback) if feedback else [], feedback_weights
+                    channel_names("feedback", feedback_basis) if feedback_basis else [],
+                    feedback_weights,
                 )
             ),
             namespace=namespace,
@@ -244,7 +247,7 @@ class GLMNeurons(Described, NeuronGroup):
         # assignment for a misspelt one.
         for key, value in dict(
             kernels=kernels,
-            feedback=feedback,
+            feedback_basis=feedback_basis,
             activation=activation,
             filter_state=channels + pending,
             fitted_dt=None,
@@ -259,7 +262,7 @@ class GLMNeurons(Described, NeuronGroup):
         }
         explanations["feedback_weights"] = (
             f"the weights of the feedback kernel are called {', '.join(feedback_weights)}"
-            if feedback
+            if feedback_basis
             else "these neurons have no feedback kernel"
         )
         explain_unknown_variables(self, explanations)
@@ -280,7 +283,7 @@ class GLMNeurons(Described, NeuronGroup):
             setattr(self, name, column)
 
     def _read_feedback(self):
-        columns = [getattr(self, f"{name}_")[:] for name in feedback_weight_names(self.feedback)]
+        columns = [getattr(self, f"{name}_")[:] for name in feedback_weight_names(self.feedback_basis)]
         return np.stack(columns, axis=1)
 
     def _set_feedback_items(self, item, value):
@@ -292,7 +295,7 @@ class GLMNeurons(Described, NeuronGroup):
     def _feedback_columns(self, weights):
         """Return the values of `weights` for each variable that holds a part of them."""
         self._require_feedback()
-        shape = (len(self), self.feedback.n_basis)
+        shape = (len(self), self.feedback_basis.n_basis)
         weights = finite_array(weights, "feedback_weights")
         try:
             weights = np.broadcast_to(weights, shape)
@@ -300,7 +303,7 @@ class GLMNeurons(Described, NeuronGroup):
             raise ValueError(
                 f"feedback_weights must have the shape {shape} or broadcast to it, got {weights.shape}"
             ) from None
-        return dict(zip(feedback_weight_names(self.feedback), weights.T))
+        return dict(zip(feedback_weight_names(self.feedback_basis), weights.T))
 
     def run_args(self, bias=None, feedback_weights=None):
         """Return what ``device.run(run_args=...)`` needs to start a program with other values.
@@ -325,7 +328,7 @@ class GLMNeurons(Described, NeuronGroup):
         After ``device.build()`` this is ``device.run(run_args=neurons.run_args(bias=-3))``:
 
         >>> import glmbrian as glm
-        >>> neurons = glm.GLMNeurons(2, glm.IndicatorBasis(1), feedback=glm.IndicatorBasis(2))
+        >>> neurons = glm.GLMNeurons(2, glm.IndicatorBasis(1), feedback_basis=glm.IndicatorBasis(2))
         >>> [view.name for view in neurons.run_args(-3, feedback_weights=-1)]  # doctest: +SKIP
         ['bias', 'feedback_weight_0', 'feedback_weight_1']
         """
@@ -333,6 +336,12 @@ class GLMNeurons(Described, NeuronGroup):
         if feedback_weights is not None:
             values.update(self._feedback_columns(feedback_weights))
         return run_args({(self, name): value for name, value in values.items()})
+
+    @property
+    def feedback(self):
+        """The former name of `feedback_basis`."""
+        warn_of_former_name("feedback", "feedback_basis")
+        return self.feedback_basis
 
     def feedback_kernels(self):
         """Return the feedback kernels beta = B v.
@@ -352,20 +361,20 @@ class GLMNeurons(Described, NeuronGroup):
         Neurons that are refractory for a while:
 
         >>> import glmbrian as glm
-        >>> neurons = glm.GLMNeurons(2, glm.IndicatorBasis(1), feedback=glm.IndicatorBasis(3))
+        >>> neurons = glm.GLMNeurons(2, glm.IndicatorBasis(1), feedback_basis=glm.IndicatorBasis(3))
         >>> neurons.feedback_weights = [[-4.0, -2.0, -1.0], [-8.0, 0.0, 0.0]]
         >>> neurons.feedback_kernels()
         array([[-4., -2., -1.],
                [-8.,  0.,  0.]])
         """
         self._require_feedback()
-        return self.feedback.kernels(self.feedback_weights)
+        return self.feedback_basis.kernels(self.feedback_weights)
 
     def _require_feedback(self):
-        if self.feedback is None:
+        if self.feedback_basis is None:
             raise AttributeError(
                 "these neurons have no feedback kernel: create them with "
-                "GLMNeurons(..., feedback=basis)"
+                "GLMNeurons(..., feedback_basis=basis)"
             )
 
     def get_states(self, *args, level=0, **kwds):
@@ -403,7 +412,7 @@ class GLMNeurons(Described, NeuronGroup):
         return {
             "activation": self.activation.name,
             "kernels": ", ".join(f"{name!r} {basis!r}" for name, basis in self.kernels.items()),
-            "feedback": self.feedback,
+            "feedback": self.feedback_basis,
         }
 
     def clear(self):
@@ -439,8 +448,8 @@ def channel_names(kernel, basis):
     return [f"{kernel}_{k}" for k in range(basis.n_basis)]
 
 
-def feedback_weight_names(feedback):
-    return [f"feedback_weight_{k}" for k in range(feedback.n_basis)]
+def feedback_weight_names(feedback_basis):
+    return [f"feedback_weight_{k}" for k in range(feedback_basis.n_basis)]
 
 
 def _drive(drive, n):

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from ..support.renamed import renamed
 from ..support.validation import binary_array, check_size, finite_array, integer
 from .activations import get_activation
 
@@ -22,7 +23,10 @@ __all__ = [
 ]
 
 
-def membrane_potential(spikes, basis, weights, bias, outputs=None, feedback_basis=None, feedback=None):
+@renamed(feedback="feedback_weights")
+def membrane_potential(
+    spikes, basis, weights, bias, outputs=None, feedback_basis=None, feedback_weights=None
+):
     """Return the membrane potentials that given spike trains cause.
 
     Eq. membrane_potential_GLM: at step t (from 1) the potential sees inputs and
@@ -39,7 +43,7 @@ def membrane_potential(spikes, basis, weights, bias, outputs=None, feedback_basi
     outputs : array_like of 0/1, shape (T, N_Y), optional
         Output spike trains, for the feedback; by default there are none.
     feedback_basis : array_like of float, shape (window_fb, K_fb), optional
-    feedback : array_like of float, shape (N_Y, K_fb), optional
+    feedback_weights : array_like of float, shape (N_Y, K_fb), optional
         Weights of the feedback kernels.  The last three go together.
 
     Returns
@@ -58,13 +62,15 @@ def membrane_potential(spikes, basis, weights, bias, outputs=None, feedback_basi
     """
     spikes, basis, weights, bias = _checked_inputs(spikes, basis, weights, bias)
     u = potential_of_inputs(spikes, basis, weights, bias)
-    given = [value is not None for value in (outputs, feedback_basis, feedback)]
+    given = [value is not None for value in (outputs, feedback_basis, feedback_weights)]
     if any(given):
         if not all(given):
-            raise ValueError("outputs, feedback_basis and feedback must be given together")
+            raise ValueError("outputs, feedback_basis and feedback_weights must be given together")
         outputs = binary_array(outputs, "outputs", u.shape)
-        feedback_basis, feedback = _checked_feedback(feedback_basis, feedback, bias.size)
-        u += potential_of_outputs(outputs, feedback_basis, feedback)
+        feedback_basis, feedback_weights = _checked_feedback(
+            feedback_basis, feedback_weights, bias.size
+        )
+        u += potential_of_outputs(outputs, feedback_basis, feedback_weights)
     return u
 
 
@@ -124,8 +130,9 @@ def first_to_spike_log_likelihood(spikes, label, basis, weights, bias, activatio
     return log_likelihood, weight_gradient(spikes, grad_u, basis), grad_u.sum(axis=0)
 
 
+@renamed(feedback="feedback_weights")
 def rate_log_likelihood(
-    spikes, targets, basis, feedback_basis, weights, feedback, bias, activation="sigmoid"
+    spikes, targets, basis, feedback_basis, weights, feedback_weights, bias, activation="sigmoid"
 ):
     """Log-probability of desired output trains, and its gradient.
 
@@ -140,7 +147,7 @@ def rate_log_likelihood(
     basis : array_like of float, shape (window, K)
     feedback_basis : array_like of float, shape (window_fb, K_fb)
     weights : array_like of float, shape (N_X, N_Y, K)
-    feedback : array_like of float, shape (N_Y, K_fb)
+    feedback_weights : array_like of float, shape (N_Y, K_fb)
     bias : array_like of float, shape (N_Y,)
     activation : str or Activation
         See `glmbrian.get_activation`.
@@ -165,7 +172,7 @@ def rate_log_likelihood(
     >>> import numpy as np
     >>> value, grad_weights, grad_feedback, grad_bias = rate_log_likelihood(
     ...     [[1], [0], [0]], [[0], [1], [1]], basis=[[1.0]], feedback_basis=[[1.0]],
-    ...     weights=np.zeros((1, 1, 1)), feedback=np.zeros((1, 1)), bias=[0.0],
+    ...     weights=np.zeros((1, 1, 1)), feedback_weights=np.zeros((1, 1)), bias=[0.0],
     ... )
     >>> round(float(np.exp(value)), 12)
     0.125
@@ -174,9 +181,9 @@ def rate_log_likelihood(
     """
     spikes, basis, weights, bias = _checked_inputs(spikes, basis, weights, bias)
     targets = binary_array(targets, "targets", (spikes.shape[0], bias.size))
-    feedback_basis, feedback = _checked_feedback(feedback_basis, feedback, bias.size)
+    feedback_basis, feedback_weights = _checked_feedback(feedback_basis, feedback_weights, bias.size)
     u = potential_of_inputs(spikes, basis, weights, bias)
-    u += potential_of_outputs(targets, feedback_basis, feedback)
+    u += potential_of_outputs(targets, feedback_basis, feedback_weights)
     log_likelihood, grad_u = rate_gradient(u, targets, get_activation(activation))
     grad_feedback = feedback_gradient(targets, grad_u, feedback_basis)
     return (
@@ -319,9 +326,9 @@ def potential_of_inputs(inputs, basis, weights, bias):
     return bias + filtered_in_chunks(inputs, lambda part: part @ by_function, basis)
 
 
-def potential_of_outputs(outputs, feedback_basis, feedback):
+def potential_of_outputs(outputs, feedback_basis, feedback_weights):
     """Return what the feedback of `outputs` gives, both (T, N_Y)."""
-    by_function = feedback.T[:, np.newaxis, :]
+    by_function = feedback_weights.T[:, np.newaxis, :]
     return filtered_in_chunks(outputs, lambda part: part * by_function, feedback_basis)
 
 
@@ -439,10 +446,11 @@ def _checked_inputs(spikes, basis, weights, bias):
     return spikes, basis, weights, bias
 
 
-def _checked_feedback(feedback_basis, feedback, n_outputs):
+def _checked_feedback(feedback_basis, feedback_weights, n_outputs):
     feedback_basis = finite_array(feedback_basis, "feedback_basis", ("window_fb", "K_fb"))
     if 0 in feedback_basis.shape:
         raise ValueError(
             f"feedback_basis must have at least one lag and one function, got {feedback_basis.shape}"
         )
-    return feedback_basis, finite_array(feedback, "feedback", (n_outputs, feedback_basis.shape[1]))
+    shape = (n_outputs, feedback_basis.shape[1])
+    return feedback_basis, finite_array(feedback_weights, "feedback_weights", shape)

@@ -137,7 +137,7 @@ def _write_project(network, folder):
         neurons = GLMNeurons(
             network.n_outputs,
             network.basis,
-            feedback=network.feedback_basis,
+            feedback_basis=network.feedback_basis,
             activation=network.activation,
             clock=clock,
             name="glm_outputs",

@@ -97,7 +97,7 @@ class _Simulation:
         self.neurons = GLMNeurons(
             network.n_outputs,
             network.basis,
-            feedback=network.feedback_basis,
+            feedback_basis=network.feedback_basis,
             activation=network.activation,
             random_state=0,
             clock=self.clock,

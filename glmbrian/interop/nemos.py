@@ -173,12 +173,12 @@ def to_nemos(population, model, basis, history=None):
     single = not isinstance(model, _nemos().glm.PopulationGLM)
     if single and population.n > 1:
         raise ValueError(f"model must be a PopulationGLM for {population.n} neurons")
-    if (history is None) != (population.feedback is None):
+    if (history is None) != (population.feedback_basis is None):
         raise ValueError("history must be given where the population has feedback, and only there")
     components = _components(basis, history)
     bases, weights = dict(population.kernels), dict(population.weights)
     if history is not None:
-        bases[history] = population.feedback
+        bases[history] = population.feedback_basis
         weights[history] = population.feedback_weights * np.eye(population.n)[:, :, np.newaxis]
     if set(components) != set(bases):
         raise ValueError(

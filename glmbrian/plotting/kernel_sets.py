@@ -120,7 +120,7 @@ def feedback_kernels(model, dt):
     values = model
     if callable(getattr(model, "feedback_kernels", None)):
         if getattr(model, "feedback", model) is None:
-            raise ValueError("model has no feedback kernels: create it with feedback=basis")
+            raise ValueError("model has no feedback kernels: create it with feedback_basis=basis")
         values, step = model.feedback_kernels(), step or clock_step(model)
     if not isinstance(values, np.ndarray):
         raise TypeError(

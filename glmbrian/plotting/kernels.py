@@ -154,7 +154,7 @@ def plot_feedback_kernels(model, ax=None, *, dt=None):
     Examples
     --------
     >>> import glmbrian as glm
-    >>> neurons = glm.GLMNeurons(2, glm.IndicatorBasis(1), feedback=glm.RaisedCosineBasis(2, 4))
+    >>> neurons = glm.GLMNeurons(2, glm.IndicatorBasis(1), feedback_basis=glm.RaisedCosineBasis(2, 4))
     >>> neurons.feedback_weights = [[-4.0, -1.0], [-2.0, 0.0]]
     >>> ax = glm.plotting.plot_feedback_kernels(neurons)
     >>> ax.get_ylabel(), ax.get_xlabel()

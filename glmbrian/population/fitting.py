@@ -3,8 +3,6 @@
 The rate rule of `glmbrian.learning`, with all data as one batch, taken to its end.
 """
 
-import warnings
-
 import numpy as np
 
 from ..brian.connectivity import find_pairs
@@ -12,7 +10,8 @@ from ..brian.neurons import stacked
 from ..core.activations import get_activation
 from ..core.bases import as_basis
 from ..core.likelihoods import filtered_in_chunks, rate_gradient
-from ..support.validation import integer, real
+from ..support.renamed import renamed
+from ..support.validation import integer, real, warn
 from .population import GLMPopulation, checked_data, checked_mask, kernels_by_name
 
 #: Rows of the design matrix that are weighted at a time.
@@ -29,11 +28,12 @@ _SMALLEST_INPUT, _LARGEST_INPUT = 1e-100, 1e100
 _LARGEST_OFFSET = 1e6
 
 
+@renamed(feedback="feedback_basis")
 def fit_population(
     outputs,
     inputs=None,
     kernels=None,
-    feedback=None,
+    feedback_basis=None,
     activation="sigmoid",
     penalty=0.0,
     mask=None,
@@ -62,7 +62,7 @@ def fit_population(
     kernels : Basis or dict of str to Basis, optional
         As for `GLMPopulation`.  Without kernels the neurons have only a bias and, if given,
         a feedback kernel.
-    feedback : Basis, optional
+    feedback_basis : Basis, optional
         Basis of the feedback kernel.
     activation : {"sigmoid", "probit", "cloglog"} or Activation
     penalty : float
@@ -140,8 +140,8 @@ def fit_population(
     n = outputs.shape[1]
     if n == 0:
         raise ValueError("outputs must have at least one neuron")
-    if feedback is not None:
-        feedback = as_basis(feedback, "feedback")
+    if feedback_basis is not None:
+        feedback_basis = as_basis(feedback_basis, "feedback_basis")
     activation = get_activation(activation)
     penalty = real(penalty, "penalty", 0)
     tol = real(tol, "tol", 0, strict=True)
@@ -150,8 +150,8 @@ def fit_population(
     for name, x in inputs.items():
         _check_scale(x, x[rows], f"inputs[{name!r}]")
     connected = _connected(connect, {name: x.shape[1] for name, x in inputs.items()}, n)
-    if feedback is not None:
-        _leave_to_feedback(connected, connect or {}, inputs, outputs, kernels, feedback, penalty)
+    if feedback_basis is not None:
+        _leave_to_feedback(connected, connect or {}, inputs, outputs, kernels, feedback_basis, penalty)
     targets = outputs[rows]
     silences = 1 - targets
     for events, says in (targets, "never spikes"), (silences, "always spikes"):
@@ -164,40 +164,38 @@ def fit_population(
 
     common = (design_matrix(inputs, kernels) if kernels else np.ones((n_steps, 1)))[rows]
     parameters = np.zeros((n, common.shape[1]))
-    feedback_weights = None if feedback is None else np.zeros((n, feedback.n_basis))
+    feedback_weights = None if feedback_basis is None else np.zeros((n, feedback_basis.n_basis))
     endless, unfinished = [], []
     for i in range(n):
         free = np.concatenate(
             [[True], *(np.repeat(connected[key][:, i], kernels[key].n_basis) for key in kernels)]
         )
         design = common[:, free]
-        if feedback is not None:
-            design = np.hstack([design, filtered_by_each(outputs[:, [i]], feedback)[rows]])
+        if feedback_basis is not None:
+            design = np.hstack([design, filtered_by_each(outputs[:, [i]], feedback_basis)[rows]])
         best, outcome = _maximise(design, targets[:, i], activation, penalty, tol, max_iter)
         parameters[i, free] = best[: free.sum()]
-        if feedback is not None:
+        if feedback_basis is not None:
             feedback_weights[i] = best[free.sum() :]
         if outcome == "endless":
             endless.append(i)
         elif outcome == "unfinished":
             unfinished.append(i)
     if endless:
-        warnings.warn(
+        warn(
             f"the likelihood of the neurons {endless} has no finite maximum: their inputs tell "
             "some steps without a spike, or with one, without error, and some weights are only "
             "as large as the fit got; a penalty above 0 keeps them finite",
             RuntimeWarning,
-            stacklevel=2,
         )
     if unfinished:
-        warnings.warn(
+        warn(
             f"the fit of the neurons {unfinished} did not reach the maximum in "
             f"max_iter={max_iter} steps",
             RuntimeWarning,
-            stacklevel=2,
         )
     bias, weights = split_parameters(parameters, inputs, kernels)
-    return GLMPopulation(bias, kernels, weights, feedback, feedback_weights, activation, dt)
+    return GLMPopulation(bias, kernels, weights, feedback_basis, feedback_weights, activation, dt)
 
 
 def design_matrix(inputs, kernels):
@@ -325,7 +323,7 @@ def _connected(connect, n_sources, n):
     return connected
 
 
-def _leave_to_feedback(connected, connect, inputs, outputs, kernels, feedback, penalty):
+def _leave_to_feedback(connected, connect, inputs, outputs, kernels, feedback_basis, penalty):
     """Remove each neuron's own train from `connected` if the feedback kernel already covers it.
 
     Only if the user has not said what is connected, and no kernel is lost.
@@ -338,20 +336,19 @@ def _leave_to_feedback(connected, connect, inputs, outputs, kernels, feedback, p
         ).reshape(connected[name].shape)
         if not np.any(own & connected[name]):
             continue
-        own_rank, both_rank = _ranks(feedback.matrix, kernels[name].matrix)
+        own_rank, both_rank = _ranks(feedback_basis.matrix, kernels[name].matrix)
         if both_rank == own_rank and name not in connect:
             connected[name] &= ~own
         elif both_rank < own_rank + np.linalg.matrix_rank(kernels[name].matrix):
             arbitrary.append(name)
     # A penalty would determine the split.
     if arbitrary and penalty == 0:
-        warnings.warn(
+        warn(
             f"the kernels {arbitrary} couple neurons with themselves, and the feedback kernel can form "
             "part of the same: the fit has split the two arbitrarily. Pass connect="
             f"{{{arbitrary[0]!r}: 'i != j'}} to leave a neuron's effect on itself to the feedback, "
-            "or leave feedback out",
+            "or leave feedback_basis out",
             RuntimeWarning,
-            stacklevel=3,
         )
 
 

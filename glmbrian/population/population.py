@@ -12,6 +12,7 @@ from ..core.activations import get_activation, name_to_save
 from ..core.bases import CustomBasis, IndicatorBasis, as_basis
 from ..core.likelihoods import potential_of_inputs, potential_of_outputs, rate_gradient
 from ..support.display import html_table
+from ..support.renamed import renamed, warn_of_former_name
 from ..support.storage import as_path, load_npz, reading, save_npz
 from ..support.validation import binary_array, choice, finite_array, plain_array
 
@@ -35,7 +36,7 @@ class GLMPopulation:
     weights : array_like of float or dict of str to array_like
         Weights w of each kernel, shape (n_source, n, n_basis); an array where there
         is one kernel.
-    feedback : Basis, optional
+    feedback_basis : Basis, optional
         Basis of the feedback kernel.
     feedback_weights : array_like of float, shape (n, n_basis), optional
         Weights v of the feedback kernel.  The last two go together.
@@ -51,7 +52,7 @@ class GLMPopulation:
         Number of neurons.
     dt : Quantity or None
         Duration of a step; None if it is unknown.  It can be set.
-    bias, kernels, weights, feedback, feedback_weights, activation
+    bias, kernels, weights, feedback_basis, feedback_weights, activation
         As above; `kernels` and `weights` are dicts.
 
     Raises
@@ -81,12 +82,13 @@ class GLMPopulation:
     # For populations that earlier versions have pickled.
     _dt = None
 
+    @renamed(feedback="feedback_basis")
     def __init__(
         self,
         bias,
         kernels,
         weights,
-        feedback=None,
+        feedback_basis=None,
         feedback_weights=None,
         activation="sigmoid",
         dt=None,
@@ -102,13 +104,13 @@ class GLMPopulation:
             ).copy()
             for name, basis in self.kernels.items()
         }
-        if (feedback is None) != (feedback_weights is None):
-            raise ValueError("feedback and feedback_weights must be given together")
-        self.feedback = self.feedback_weights = None
-        if feedback is not None:
-            self.feedback = as_basis(feedback, "feedback")
+        if (feedback_basis is None) != (feedback_weights is None):
+            raise ValueError("feedback_basis and feedback_weights must be given together")
+        self.feedback_basis = self.feedback_weights = None
+        if feedback_basis is not None:
+            self.feedback_basis = as_basis(feedback_basis, "feedback_basis")
             self.feedback_weights = finite_array(
-                feedback_weights, "feedback_weights", (self.n, feedback.n_basis)
+                feedback_weights, "feedback_weights", (self.n, feedback_basis.n_basis)
             ).copy()
         self.activation = get_activation(activation)
         self.dt = dt
@@ -287,8 +289,8 @@ class GLMPopulation:
             np.array(neurons.bias),
             kernels,
             {name: np.concatenate(weights[name]) for name in kernels},
-            neurons.feedback,
-            None if neurons.feedback is None else neurons.feedback_weights,
+            neurons.feedback_basis,
+            None if neurons.feedback_basis is None else neurons.feedback_weights,
             neurons.activation,
             neurons.clock.dt,
         )
@@ -337,6 +339,18 @@ class GLMPopulation:
         self._require_kernel(name, "name")
         return self.kernels[name].kernels(self.weights[name])
 
+    @property
+    def feedback(self):
+        """The former name of `feedback_basis`."""
+        warn_of_former_name("feedback", "feedback_basis")
+        return self.feedback_basis
+
+    def __setstate__(self, state):
+        state = dict(state)
+        if "feedback" in state:  # pickled under the former name
+            state["feedback_basis"] = state.pop("feedback")
+        vars(self).update(state)
+
     def feedback_kernels(self):
         """Return the feedback kernels beta = B v.
 
@@ -355,17 +369,17 @@ class GLMPopulation:
         >>> import glmbrian as glm
         >>> population = glm.GLMPopulation(
         ...     [0.0], glm.IndicatorBasis(1), [[[1.0]]],
-        ...     feedback=glm.CustomBasis([[1.0], [0.5]]), feedback_weights=[[-4.0]]
+        ...     feedback_basis=glm.CustomBasis([[1.0], [0.5]]), feedback_weights=[[-4.0]]
         ... )
         >>> population.feedback_kernels()
         array([[-4., -2.]])
         """
-        if self.feedback is None:
+        if self.feedback_basis is None:
             raise AttributeError(
                 "this population has no feedback kernel: create it with "
-                "GLMPopulation(..., feedback=basis, feedback_weights=...)"
+                "GLMPopulation(..., feedback_basis=basis, feedback_weights=...)"
             )
-        return self.feedback.kernels(self.feedback_weights)
+        return self.feedback_basis.kernels(self.feedback_weights)
 
     def membrane_potential(self, inputs=None, outputs=None):
         """Return the membrane potentials that given trains cause.
@@ -410,7 +424,7 @@ class GLMPopulation:
         inputs, outputs, n_steps, _ = checked_data(
             inputs, outputs, self.kernels, n_sources, self.n, self.dt, has_mask=True
         )
-        if outputs is None and self.feedback is not None:
+        if outputs is None and self.feedback_basis is not None:
             raise ValueError("outputs are needed: these neurons have a feedback kernel")
         u = np.tile(self.bias, (n_steps, 1))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -418,8 +432,8 @@ class GLMPopulation:
                 u += potential_of_inputs(inputs[name], basis.matrix, self.weights[name], 0.0)
         if not np.all(np.isfinite(u)):
             raise ValueError("inputs are too large: some potentials are not finite; use smaller inputs")
-        if self.feedback is not None:
-            u += potential_of_outputs(outputs, self.feedback.matrix, self.feedback_weights)
+        if self.feedback_basis is not None:
+            u += potential_of_outputs(outputs, self.feedback_basis.matrix, self.feedback_weights)
         return u
 
     def firing_probability(self, inputs=None, outputs=None):
@@ -573,10 +587,10 @@ class GLMPopulation:
         """
         kwds.update(neuron_clock(self.dt, kwds))
         kernels = self.kernels or {"stimulus": IndicatorBasis(1)}
-        neurons = GLMNeurons(self.n, kernels, self.feedback, self.activation, **kwds)
+        neurons = GLMNeurons(self.n, kernels, self.feedback_basis, self.activation, **kwds)
         neurons.fitted_dt = self.dt
         neurons.bias = self.bias
-        if self.feedback is not None:
+        if self.feedback_basis is not None:
             neurons.feedback_weights = self.feedback_weights
         return neurons
 
@@ -677,8 +691,8 @@ class GLMPopulation:
         for name, basis in self.kernels.items():
             content[f"basis:{name}"] = basis.matrix
             content[f"weights:{name}"] = self.weights[name]
-        if self.feedback is not None:
-            content["basis:feedback"] = self.feedback.matrix
+        if self.feedback_basis is not None:
+            content["basis:feedback"] = self.feedback_basis.matrix
             content["weights:feedback"] = self.feedback_weights
         if self.dt is not None:
             content["dt"] = float(self.dt)
@@ -748,7 +762,7 @@ class GLMPopulation:
             for name, basis in self.kernels.items()
         )
         return (
-            f"<GLMPopulation: n={self.n}, {kernels or 'no kernels'}, feedback={self.feedback!r}, "
+            f"<GLMPopulation: n={self.n}, {kernels or 'no kernels'}, feedback_basis={self.feedback_basis!r}, "
             f"activation={self.activation.name!r}, dt={self.dt}>"
         )
 
@@ -757,7 +771,9 @@ class GLMPopulation:
             f"kernel {name}": f"{len(self.weights[name])} sources, {self._described(basis)}"
             for name, basis in self.kernels.items()
         }
-        rows["feedback"] = "none" if self.feedback is None else self._described(self.feedback)
+        rows["feedback"] = (
+            "none" if self.feedback_basis is None else self._described(self.feedback_basis)
+        )
         rows["activation"] = self.activation.name
         rows["step"] = "unknown (dt is None)" if self.dt is None else self.dt
         return html_table(f"GLMPopulation of {self.n} neurons", rows)

@@ -18,10 +18,10 @@ import os
 import re
 import stat
 import tempfile
-import warnings
 from pathlib import Path
 
 from .scratch import MARKER, hold, is_full, is_own, mark, scratch_folder
+from .validation import warn
 
 #: When all programs take more bytes than this, those unused for longest are removed.
 #: One program takes half a megabyte, or three with GeNN.
@@ -93,10 +93,9 @@ def find_or_build(key, build):
                     "environment variable TMPDIR to another folder"
                 ) from None
             if is_new:
-                warnings.warn(
+                warn(
                     f"the compiled program cannot be kept for other processes: {problem}. Fix this, or "
                     "set the environment variable GLMBRIAN_CACHE_DIR to another folder",
-                    stacklevel=2,
                 )
         yield program
 

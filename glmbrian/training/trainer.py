@@ -169,7 +169,7 @@ class Trainer(Described, Group):
         for learner in self.synapses:
             self.add_dependency(learner)
             self.learned.append(_Learned.of_synapses(learner))
-        if self.objective.learns_feedback and learn_feedback and neurons.feedback is not None:
+        if self.objective.learns_feedback and learn_feedback and neurons.feedback_basis is not None:
             self.learned.append(_Learned.of_feedback(neurons))
         self.variables = Variables(self)
         self.variables.add_constant("N", 1)
@@ -505,8 +505,8 @@ class _Learned:
 
     @classmethod
     def of_feedback(cls, neurons):
-        weights = [neurons.variables[name] for name in feedback_weight_names(neurons.feedback)]
-        return cls(weights, np.arange(len(neurons)), neurons.feedback, None)
+        weights = [neurons.variables[name] for name in feedback_weight_names(neurons.feedback_basis)]
+        return cls(weights, np.arange(len(neurons)), neurons.feedback_basis, None)
 
     def add(self, arrivals, changes, into):
         """Add `changes` (K, n_steps, n) to the arrays `into` for each spike that arrived."""

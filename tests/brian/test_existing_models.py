@@ -43,7 +43,7 @@ def steps_of_a_millisecond():
 def make_neurons(window=SHORT, n=4, **settings):
     """Neurons with feedback that spike often."""
     neurons = glm.GLMNeurons(
-        n, glm.IndicatorBasis(window), feedback=glm.IndicatorBasis(3), random_state=1, **settings
+        n, glm.IndicatorBasis(window), feedback_basis=glm.IndicatorBasis(3), random_state=1, **settings
     )
     neurons.bias = np.linspace(-1, 1, n)
     neurons.feedback_weights = [-2.0, -1.0, 0.5]
@@ -108,7 +108,7 @@ def three_runs(target):
     ):
         basis = glm.CustomBasis(random.normal(size=(window, 2)))
         feedback = glm.CustomBasis(random.normal(size=(4, 2)))
-        neurons = glm.GLMNeurons(4, basis, feedback=feedback, drive=drive, random_state=window)
+        neurons = glm.GLMNeurons(4, basis, feedback_basis=feedback, drive=drive, random_state=window)
         neurons.bias = bias = random.normal(size=4) - 1
         neurons.feedback_weights = v = random.normal(size=(4, 2))
         # from a subgroup to a subgroup

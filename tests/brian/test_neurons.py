@@ -112,7 +112,7 @@ def observed(request):
             for n, name in enumerate(sources)
         }
         feedback = glm.CustomBasis(random.normal(size=(4, 2))) if case == "feedback" else None
-        neurons = glm.GLMNeurons(3, kernels, feedback=feedback, random_state=window)
+        neurons = glm.GLMNeurons(3, kernels, feedback_basis=feedback, random_state=window)
         neurons.bias = bias = random.normal(size=3) - 1
         v = random.normal(size=(3, 2))
         if feedback:
@@ -270,7 +270,7 @@ def test_neurons_spike_with_the_probability_of_the_activation(activation):
 
 def test_feedback_alone_makes_a_neuron_fire_every_third_step():
     choose("numpy")
-    neurons = glm.GLMNeurons(1, glm.IndicatorBasis(1), feedback=glm.IndicatorBasis(2))
+    neurons = glm.GLMNeurons(1, glm.IndicatorBasis(1), feedback_basis=glm.IndicatorBasis(2))
     neurons.bias = 50
     neurons.feedback_weights = [[-100, -100]]
     monitor = SpikeMonitor(neurons)
@@ -387,7 +387,11 @@ BASIS = glm.IndicatorBasis(2)
         (lambda: glm.GLMNeurons(1, {}), TypeError, "kernels must be a basis"),
         (lambda: glm.GLMNeurons(1, {"feedback": BASIS}), ValueError, "'feedback' is taken"),
         (lambda: glm.GLMNeurons(1, {"a b": BASIS}), ValueError, "of letters, digits"),
-        (lambda: glm.GLMNeurons(1, BASIS, feedback=3), TypeError, "feedback must be a basis"),
+        (
+            lambda: glm.GLMNeurons(1, BASIS, feedback_basis=3),
+            TypeError,
+            "feedback_basis must be a basis",
+        ),
         (lambda: glm.GLMNeurons(1, BASIS, activation="relu"), ValueError, "activation must be one"),
         (lambda: glm.GLMNeurons(1, BASIS, random_state=-1), ValueError, "random_state must be"),
         (lambda: glm.GLMNeurons(2**31, BASIS), ValueError, "^n: .*at most 268435456"),
@@ -419,7 +423,7 @@ def test_a_name_that_drive_uses_is_missing():
 
 
 def test_unknown_variables_say_what_to_record():
-    neurons = glm.GLMNeurons(2, {"coupling": BASIS}, feedback=BASIS)
+    neurons = glm.GLMNeurons(2, {"coupling": BASIS}, feedback_basis=BASIS)
     for name, instead in (
         ("coupling", "coupling_0, coupling_1"),
         ("feedback_weights", "feedback_weight_0, feedback_weight_1"),
@@ -431,7 +435,7 @@ def test_unknown_variables_say_what_to_record():
 
 
 def test_names_are_listed_and_neurons_describe_themselves():
-    neurons = glm.GLMNeurons(2, {"coupling": BASIS}, feedback=BASIS, name="output")
+    neurons = glm.GLMNeurons(2, {"coupling": BASIS}, feedback_basis=BASIS, name="output")
     assert {"bias", "firing_probability", "u", "clamp", "feedback_weights", "clear"} <= set(
         dir(neurons)
     )
@@ -485,8 +489,18 @@ def test_bad_weights():
         neurons.feedback_weights
     with pytest.raises(AttributeError, match="no feedback kernel"):
         neurons.feedback_kernels()
-    with_feedback = glm.GLMNeurons(3, BASIS, feedback=BASIS)
+    with_feedback = glm.GLMNeurons(3, BASIS, feedback_basis=BASIS)
     with pytest.raises(ValueError, match=r"feedback_weights must have the shape \(3, 2\)"):
         with_feedback.feedback_weights = np.zeros((2, 3))
     with pytest.raises(TypeError, match="source must be a group that spikes"):
         glm.GLMSynapses(NeuronGroup(1, "v : 1"), neurons)
+
+
+def test_the_former_name_of_the_feedback_basis():
+    with pytest.warns(DeprecationWarning, match="feedback is now called feedback_basis") as caught:
+        neurons = glm.GLMNeurons(2, BASIS, feedback=BASIS)
+    assert caught[0].filename == __file__ and neurons.feedback_basis is BASIS
+    with pytest.warns(DeprecationWarning, match="feedback is now called feedback_basis"):
+        assert neurons.feedback is BASIS
+    with pytest.raises(TypeError, match="feedback is the former name of feedback_basis"):
+        glm.GLMNeurons(2, BASIS, feedback=BASIS, feedback_basis=BASIS)

@@ -38,7 +38,7 @@ def everything():
         neurons = glm.GLMNeurons(
             2,
             basis,
-            feedback=basis,
+            feedback_basis=basis,
             activation=activation,
             drive="0.1 * i",
             random_state=window,

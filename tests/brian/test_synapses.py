@@ -33,7 +33,7 @@ def choose(place):
 
 
 def make(connect="i != j", n=3, **keywords):
-    neurons = glm.GLMNeurons(n, {"coupling": BASIS}, feedback=BASIS, random_state=1)
+    neurons = glm.GLMNeurons(n, {"coupling": BASIS}, feedback_basis=BASIS, random_state=1)
     return neurons, glm.GLMSynapses(neurons, neurons, "coupling", connect, **keywords)
 
 
@@ -212,7 +212,7 @@ def test_variables_that_are_not_there_say_what_is():
 def test_standalone_weights_are_known_until_a_run(with_trainer):
     choose("cpp_standalone")
     inputs = SpikeGeneratorGroup(2, [0], [0] * ms)
-    neurons = glm.GLMNeurons(2, BASIS, feedback=BASIS)
+    neurons = glm.GLMNeurons(2, BASIS, feedback_basis=BASIS)
     neurons.bias, neurons.feedback_weights = -2, 1
     synapses = glm.GLMSynapses(inputs, neurons, connect="i <= j")
     assert not synapses.w.any()

@@ -293,7 +293,8 @@ def test_endless_files_are_not_read(tmp_path):
 
 def parameters_of(population):
     bases = [
-        basis and basis.matrix.tolist() for basis in (*population.kernels.values(), population.feedback)
+        basis and basis.matrix.tolist()
+        for basis in (*population.kernels.values(), population.feedback_basis)
     ]
     weights = [*population.weights.values(), population.bias, np.array(population.feedback_weights)]
     weights = [array.tolist() for array in weights]

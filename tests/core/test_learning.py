@@ -366,15 +366,15 @@ GOOD = dict(
     basis=np.ones((5, 6)),
     feedback_basis=np.ones((7, 2)),
     weights=np.ones((2, 4, 6)),
-    feedback=np.ones((4, 2)),
+    feedback_weights=np.ones((4, 2)),
     bias=np.ones(4),
     activation="sigmoid",
 )
 NAMES = {
-    learning.membrane_potential: "spikes basis weights bias outputs feedback_basis feedback",
+    learning.membrane_potential: "spikes basis weights bias outputs feedback_basis feedback_weights",
     learning.first_to_spike_log_likelihood: "spikes label basis weights bias activation",
     learning.rate_log_likelihood: (
-        "spikes targets basis feedback_basis weights feedback bias activation"
+        "spikes targets basis feedback_basis weights feedback_weights bias activation"
     ),
 }
 BINARY = [0.5, np.nan, -1, 2, "x", None]
@@ -390,7 +390,7 @@ BAD = dict(
     feedback_basis=[np.ones(2), np.full((7, 2), np.nan), "x"],
     weights=[np.ones((3, 4, 6)), np.ones((2, 3, 6)), np.ones((2, 4, 5)), np.ones((2, 4))]
     + [np.full((2, 4, 6), np.nan)],
-    feedback=[np.ones((4, 3)), np.ones((3, 2)), np.full((4, 2), np.inf)],
+    feedback_weights=[np.ones((4, 3)), np.ones((3, 2)), np.full((4, 2), np.inf)],
     bias=[np.ones((4, 1)), 1.0, [np.nan] * 4, [1j] * 4],
     activation=["softmax", None, 1],
 )
@@ -412,7 +412,7 @@ def test_bad_argument_is_named(function, name, value):
         function(**{**arguments, name: value})
 
 
-@pytest.mark.parametrize("missing", ["outputs", "feedback_basis", "feedback"])
+@pytest.mark.parametrize("missing", ["outputs", "feedback_basis", "feedback_weights"])
 def test_feedback_needs_all_its_parts(missing):
     arguments = {key: GOOD[key] for key in NAMES[learning.membrane_potential].split()}
     with pytest.raises(ValueError, match="given together"):

@@ -92,7 +92,7 @@ def train_on_presentations(rule, batch_size=1):
     step, neuron = np.nonzero(random.random((6 * N_STEPS, N_INPUTS)) < 0.5)
     source = SpikeGeneratorGroup(N_INPUTS, neuron, step * ms, dt=1 * ms)
     basis = glm.RaisedCosineBasis(2, 3)
-    neurons = glm.GLMNeurons(2, basis, feedback=basis, random_state=1, dt=1 * ms)
+    neurons = glm.GLMNeurons(2, basis, feedback_basis=basis, random_state=1, dt=1 * ms)
     neurons.bias, neurons.feedback_weights = [-0.5, 0.2], [[-1, 0.5], [0.3, -0.2]]
     synapses = glm.GLMSynapses(source, neurons)
     synapses.w = random.normal(size=(N_INPUTS, 2, 2))

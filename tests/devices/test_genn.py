@@ -308,7 +308,11 @@ def network_by_hand():
     encoder = glm.RateEncoder(images, n_steps=10, random_state=1)
     basis = glm.RaisedCosineBasis(3, 5)
     neurons = glm.GLMNeurons(
-        4, {"stimulus": basis, "coupling": basis}, feedback=basis, random_state=2, activation="probit"
+        4,
+        {"stimulus": basis, "coupling": basis},
+        feedback_basis=basis,
+        random_state=2,
+        activation="probit",
     )
     neurons.bias = -1
     neurons.feedback_weights = [-2, -1, 0]

@@ -91,7 +91,7 @@ def test_every_convolutional_basis(kind):
     features = basis.compute_features(x, y[:, 0])
     model = with_coefficients(nmo.glm.GLM("Bernoulli"), basis, 1, 2)
     population = glm.interop.from_nemos(model, basis, history="past")
-    assert list(population.kernels) == ["stimulus"] and population.feedback.window == 7
+    assert list(population.kernels) == ["stimulus"] and population.feedback_basis.window == 7
     assert_same_prediction(model, features, population.firing_probability(x, y))
 
 
@@ -244,7 +244,7 @@ def drawn(population, x, seed):
     """Trains of a population whose kernels are "stimulus" and either coupling or feedback."""
     rng = np.random.default_rng(seed)
     fixed = population.bias + population.drive(x)
-    if population.feedback is not None:
+    if population.feedback_basis is not None:
         own = population.feedback_kernels()
         lagged = np.eye(population.n)[:, :, np.newaxis] * own
     else:
@@ -292,7 +292,9 @@ def fitted_by_both(observations, link, coupled, bias, scale):
     inputs = {"stimulus": x, "coupling": y} if coupled else x
     # NeMoS leaves out the steps before which not all of the window is known.
     mask = ~np.isnan(features).any(axis=1)
-    ours = glm.fit_population(y, inputs, theirs.kernels, theirs.feedback, theirs.activation, mask=mask)
+    ours = glm.fit_population(
+        y, inputs, theirs.kernels, theirs.feedback_basis, theirs.activation, mask=mask
+    )
     return model, features, theirs, ours, inputs, y, mask
 
 

@@ -226,7 +226,7 @@ def test_kernel_lines_of_the_strongest_inputs(n_inputs, shape):
 def neurons():
     """Four neurons, with kernels of 3 lags and feedback of 2, on a clock of 0.5 ms."""
     kernels = {"coupling": glm.RaisedCosineBasis(2, 3)}
-    neurons = glm.GLMNeurons(4, kernels, feedback=glm.IndicatorBasis(2), dt=0.5 * ms)
+    neurons = glm.GLMNeurons(4, kernels, feedback_basis=glm.IndicatorBasis(2), dt=0.5 * ms)
     neurons.feedback_weights = np.arange(8).reshape(4, 2)
     return neurons
 

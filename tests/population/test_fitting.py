@@ -57,8 +57,8 @@ def gradient(population, inputs, outputs, penalty=0.0):
     for name, basis in population.kernels.items():
         parts.append(learning.weight_gradient(inputs[name], grad_u, basis.matrix))
         parts[-1] -= penalty * population.weights[name]
-    if population.feedback is not None:
-        parts.append(learning.feedback_gradient(outputs, grad_u, population.feedback.matrix))
+    if population.feedback_basis is not None:
+        parts.append(learning.feedback_gradient(outputs, grad_u, population.feedback_basis.matrix))
         parts[-1] -= penalty * population.feedback_weights
     return np.concatenate([part.ravel() for part in parts])
 
@@ -248,7 +248,7 @@ def test_neuron_without_a_finite_bias_is_refused(spikes, says):
         (dict(inputs=np.zeros(10)), "inputs.* must have the shape"),
         (dict(inputs={"other": np.zeros((10, 1))}), "inputs must have the keys"),
         (dict(kernels=None), "kernels must be"),
-        (dict(feedback=3), "feedback must be"),
+        (dict(feedback_basis=3), "feedback_basis must be"),
         (dict(activation="exp"), "activation must be"),
         (dict(penalty=-1.0), "penalty must be"),
         (dict(mask=np.zeros(10)), "mask must be"),
@@ -299,7 +299,9 @@ def test_the_time_step_of_a_monitor_is_kept():
     monitor = SpikeMonitor(neurons)
     network = Network(neurons, monitor)
     network.run(400 * ms)
-    fitted = glm.fit_population(Recording.from_monitor(monitor, 0 * ms, network.t), feedback=SHORT)
+    fitted = glm.fit_population(
+        Recording.from_monitor(monitor, 0 * ms, network.t), feedback_basis=SHORT
+    )
     assert fitted.dt == 2 * ms
 
 
@@ -310,7 +312,7 @@ def test_data_in_different_steps_are_refused():
     ):
         glm.fit_population(recording_of(y), recording_of(y, 2 * ms), SHORT)
     with pytest.raises(ValueError, match="^dt must be given: outputs is a Recording"):
-        glm.fit_population(Recording([[1] * ms], 0 * ms, 40 * ms), feedback=SHORT)
+        glm.fit_population(Recording([[1] * ms], 0 * ms, 40 * ms), feedback_basis=SHORT)
     later = Recording.from_trains(y, 1 * ms, t_start=10 * ms)
     with pytest.raises(
         ValueError, match=r"^outputs must cover the same time as inputs.*recording.part"
@@ -327,9 +329,9 @@ def test_history_alone_and_bias_alone():
     rng = np.random.default_rng(12)
     y = rng.random((2000, 2)) < 0.3
     y[1:] &= ~y[:-1]
-    alone = fit_without_warning(y, feedback=SMOOTH)
+    alone = fit_without_warning(y, feedback_basis=SMOOTH)
     assert not alone.kernels and np.abs(gradient(alone, {}, y)).max() < 1e-5
-    named = fit_without_warning(y, {}, {}, feedback=SMOOTH)
+    named = fit_without_warning(y, {}, {}, feedback_basis=SMOOTH)
     np.testing.assert_array_equal(named.feedback_weights, alone.feedback_weights)
     silent = fit_without_warning(y, np.zeros((2000, 1)), SHORT, SMOOTH)
     np.testing.assert_allclose(alone.feedback_weights, silent.feedback_weights, atol=1e-9)
@@ -435,10 +437,10 @@ def test_counts_and_events_of_pynapple():
             glm.fit_population(events, y, SHORT)
     gap = counts.restrict(nap.IntervalSet([0, 0.2], [0.1, 0.4]))
     with pytest.raises(ValueError, match="^outputs must be in equal steps.*mask"):
-        glm.fit_population(gap, feedback=SHORT)
+        glm.fit_population(gap, feedback_basis=SHORT)
     mask = np.ones(len(gap), dtype=bool)
     mask[99:105] = False
-    fitted = fit_without_warning(gap, feedback=SHORT, mask=mask)
+    fitted = fit_without_warning(gap, feedback_basis=SHORT, mask=mask)
     assert fitted.dt == 1 * ms and fitted.log_likelihood(gap, mask=mask) < 0
     with pytest.raises(ValueError, match="^outputs must be in equal steps.*mask"):
         fitted.log_likelihood(gap)

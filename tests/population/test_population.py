@@ -54,7 +54,7 @@ def potential_by_definition(population, inputs, outputs):
             kernel = population.kernel(name)
             for lag in range(1, min(kernel.shape[2], t) + 1):
                 u[t] += x[t - lag] @ kernel[:, :, lag - 1]
-        if population.feedback is not None:
+        if population.feedback_basis is not None:
             beta = population.feedback_kernels()
             for lag in range(1, min(beta.shape[1], t) + 1):
                 u[t] += outputs[t - lag] * beta[:, lag - 1]
@@ -105,7 +105,7 @@ def test_potential_is_that_of_the_reference():
         population.weights["stimulus"],
         population.bias,
         y,
-        population.feedback.matrix,
+        population.feedback_basis.matrix,
         population.feedback_weights,
     )
     np.testing.assert_array_equal(population.membrane_potential(x, y), want)
@@ -120,7 +120,7 @@ def test_log_likelihood_is_that_of_the_rate_rule(activation):
         x,
         y,
         population.kernels["stimulus"].matrix,
-        population.feedback.matrix,
+        population.feedback_basis.matrix,
         population.weights["stimulus"],
         population.feedback_weights,
         population.bias,
@@ -163,9 +163,9 @@ def same_parameters(one, other):
     for name, basis in one.kernels.items():
         np.testing.assert_array_equal(basis.matrix, other.kernels[name].matrix)
         np.testing.assert_array_equal(one.weights[name], other.weights[name])
-    assert (one.feedback is None) == (other.feedback is None)
-    if one.feedback is not None:
-        np.testing.assert_array_equal(one.feedback.matrix, other.feedback.matrix)
+    assert (one.feedback_basis is None) == (other.feedback_basis is None)
+    if one.feedback_basis is not None:
+        np.testing.assert_array_equal(one.feedback_basis.matrix, other.feedback_basis.matrix)
         np.testing.assert_array_equal(one.feedback_weights, other.feedback_weights)
     return True
 
@@ -205,7 +205,7 @@ def test_sources_of_one_kernel_follow_one_another():
         synapses[-1].w = part
     read = glm.GLMPopulation.from_network(neurons, synapses)
     np.testing.assert_array_equal(read.weights["stimulus"], w)
-    assert list(read.kernels) == ["stimulus"] and read.feedback is None
+    assert list(read.kernels) == ["stimulus"] and read.feedback_basis is None
 
 
 def test_pairs_that_are_not_connected_have_no_weight():
@@ -290,9 +290,9 @@ GOOD = dict(bias=np.zeros(3), kernels=BASIS, weights=np.zeros((4, 3, 2)))
         (dict(weights=np.zeros((4, 2, 2))), "weights.*must have the shape"),
         (dict(weights={"coupling": np.zeros((4, 3, 2))}), "weights must have the keys"),
         (dict(kernels={"a": BASIS, "b": BASIS}), "weights must be a dict"),
-        (dict(feedback=BASIS), "feedback and feedback_weights must be given together"),
-        (dict(feedback_weights=np.zeros((3, 2))), "feedback and feedback_weights must be given"),
-        (dict(feedback=BASIS, feedback_weights=np.zeros((3, 1))), "feedback_weights must have"),
+        (dict(feedback_basis=BASIS), "feedback_basis and feedback_weights must be given together"),
+        (dict(feedback_weights=np.zeros((3, 2))), "feedback_basis and feedback_weights must be given"),
+        (dict(feedback_basis=BASIS, feedback_weights=np.zeros((3, 1))), "feedback_weights must have"),
         (dict(activation="softmax"), "activation must be"),
     ],
 )
@@ -442,7 +442,7 @@ def test_the_neurons_of_a_classifier():
         ).fit(X, y)
         population = glm.GLMPopulation.from_classifier(classifier)
         np.testing.assert_array_equal(population.weights["stimulus"], classifier.weights_)
-        assert (population.feedback is None) == (decoding == "first-to-spike")
+        assert (population.feedback_basis is None) == (decoding == "first-to-spike")
         with pytest.raises(ValueError, match="^dt must be given"):
             population.neurons()
     assert glm.GLMPopulation.from_classifier(classifier, dt=1 * ms).neurons().clock.dt == 1 * ms
@@ -509,3 +509,12 @@ def test_a_population_in_a_notebook():
     ):
         assert part in shown
     assert "unknown (dt is None)" in glm.GLMPopulation([0.0], {}, {})._repr_html_()
+
+
+def test_a_pickle_with_the_former_name_of_the_feedback_basis():
+    population = random_population(np.random.default_rng(0), stimulus=2)
+    state = dict(vars(population))
+    state["feedback"] = state.pop("feedback_basis")
+    read = glm.GLMPopulation.__new__(glm.GLMPopulation)
+    read.__setstate__(state)
+    assert same_parameters(read, population)

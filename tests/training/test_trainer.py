@@ -73,7 +73,7 @@ class Case:
         }
         self.feedback_basis = glm.CustomBasis(random.normal(size=(3, 2)))
         self.neurons = glm.GLMNeurons(
-            n, self.bases, feedback=self.feedback_basis, random_state=1, stream=name
+            n, self.bases, feedback_basis=self.feedback_basis, random_state=1, stream=name
         )
         self.bias = self.neurons.bias = random.normal(size=n) - 1
         self.feedback = self.neurons.feedback_weights = random.normal(size=(n, 2)) * 0.3
@@ -261,7 +261,7 @@ def small_network(n_presentations=6, n_steps=4, **options):
     images = random.integers(0, 256, (n_presentations, 4)).astype(np.uint8)
     encoder = glm.RateEncoder(images, n_steps=n_steps, random_state=6)
     neurons = glm.GLMNeurons(
-        2, glm.RaisedCosineBasis(2, 3), feedback=glm.IndicatorBasis(2), random_state=7
+        2, glm.RaisedCosineBasis(2, 3), feedback_basis=glm.IndicatorBasis(2), random_state=7
     )
     neurons.bias = -1
     synapses = glm.GLMSynapses(encoder, neurons)
@@ -294,7 +294,7 @@ def test_one_presentation_is_one_step_along_the_gradient(rule):
         targets = np.zeros((8, 2))
         targets[:, 0] = learning.desired_train(8, 2)
         log_likelihood, for_weights, for_feedback, for_bias = learning.rate_log_likelihood(
-            spikes, targets, basis, neurons.feedback.matrix, weights, feedback, bias
+            spikes, targets, basis, neurons.feedback_basis.matrix, weights, feedback, bias
         )
         assert np.any(for_feedback)
     else:
