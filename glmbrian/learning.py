@@ -1,8 +1,10 @@
 """The log-likelihoods of one presentation, and their gradients, in plain NumPy.
 
-This is the reference that every device is held to; it simulates nothing.
+This is the reference for every device; it simulates nothing.
 """
 
+from .core.credit import CREDITS, Credit, layered_gradient
+from .core.layers import Gradient, Layer, layered_log_likelihood
 from .core.likelihoods import (
     desired_train,
     feedback_gradient,
@@ -15,10 +17,16 @@ from .core.likelihoods import (
 )
 
 __all__ = [
+    "CREDITS",
+    "Credit",
+    "Gradient",
+    "Layer",
     "desired_train",
     "feedback_gradient",
     "first_to_spike_gradient",
     "first_to_spike_log_likelihood",
+    "layered_gradient",
+    "layered_log_likelihood",
     "membrane_potential",
     "rate_gradient",
     "rate_log_likelihood",

@@ -1,0 +1,181 @@
+"""Credit: the merit that each hidden neuron has in the log-likelihood of the outputs.
+
+A `Credit` gives derivatives in the potentials of hidden layers; all else of a gradient
+follows from these (`Presentation.gradients`).
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..support.validation import choice, real
+from .layers import Gradient, Layer, Presentation, check_network
+from .objectives import Objective
+
+
+class Credit(ABC):
+    """A way to estimate the derivative of the mean log-likelihood in hidden potentials."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def slopes(self, presentation, draws, label, objective, baseline):
+        """Return the estimate for each hidden layer, a list of arrays (T, n).
+
+        Parameters
+        ----------
+        presentation : Presentation
+        draws : list of ndarray of float, shape (T, n)
+            Those of which the hidden spikes are made.
+        label : int
+        objective : Objective
+        baseline : float
+        """
+
+
+class StraightThrough(Credit):
+    """The derivative as if each hidden spike were its probability: little noise, but a bias."""
+
+    name = "straight-through"
+
+    def slopes(self, presentation, draws, label, objective, baseline):
+        return presentation.straight_through_slopes()
+
+
+class Flip(Credit):
+    """What one spike more, or less, would have changed: unbiased, at one simulation for each.
+
+    The derivative in the potential v of a neuron in a step is g'(v) times the difference
+    between the log-likelihoods with a spike there and without.  What follows that step is drawn again
+    from the same random numbers.
+    """
+
+    name = "flip"
+
+    def slopes(self, presentation, draws, label, objective, baseline):
+        slopes = []
+        for number, layer in enumerate(presentation.layers[:-1]):
+            differences = np.zeros(draws[number].shape)
+            for step, neuron in np.ndindex(differences.shape):
+                without, with_one = (
+                    self._value(presentation, draws, label, objective, number, (step, neuron, spike))
+                    for spike in (0, 1)
+                )
+                differences[step, neuron] = with_one - without
+            slopes.append(layer.probability_slope(presentation.potentials[number]) * differences)
+        return slopes
+
+    @staticmethod
+    def _value(presentation, draws, label, objective, number, forced):
+        layers, trains = presentation.layers, presentation.trains[: number + 1]
+        for layer, own_draws in zip(layers[number:-1], draws[number:]):
+            trains.append(layer.simulate(trains[-1], own_draws, forced))
+            forced = None
+        return Presentation.with_spikes(layers, trains[0], trains[1:], label, objective).value
+
+
+class ThreeFactor(Credit):
+    """The log-likelihood, as a reward, times the derivative of the log-probability of the spikes.
+
+    Unbiased whatever the `baseline` that is subtracted from the reward, and local, but
+    noisy.
+    """
+
+    name = "three-factor"
+
+    def slopes(self, presentation, draws, label, objective, baseline):
+        reward = presentation.value - baseline
+        return [
+            reward * layer.log_probability_slope(potentials, own)
+            for layer, potentials, own in zip(
+                presentation.layers[:-1], presentation.potentials, presentation.trains[1:]
+            )
+        ]
+
+
+#: Every way of credit, by its name.
+CREDITS: dict[str, Credit] = {
+    credit.name: credit for credit in (StraightThrough(), Flip(), ThreeFactor())
+}
+
+
+def get_credit(credit: str | Credit) -> Credit:
+    """Return the `Credit` of this name, or `credit` itself if it is one."""
+    return credit if isinstance(credit, Credit) else CREDITS[choice(credit, "credit", CREDITS)]
+
+
+def layered_gradient(
+    spikes: ArrayLike,
+    label: int,
+    layers: Sequence[Layer],
+    draws: Sequence[ArrayLike],
+    rule: str | Objective = "first-to-spike",
+    credit: str | Credit = "straight-through",
+    baseline: float = 0.0,
+    target_period: int = 4,
+) -> tuple[float, list[Gradient], list[NDArray[np.uint8]]]:
+    """Draw hidden spikes; return the log-likelihood of the outputs, and an estimated gradient.
+
+    The gradient is that of the mean log-likelihood over hidden spikes, which is a
+    lower bound of the log-probability that the outputs do what they should.
+
+    Parameters
+    ----------
+    spikes : array_like of 0/1, shape (T, N_X)
+    label : int
+        Index of the right output.
+    layers : list of Layer
+        From the first hidden layer to the outputs.
+    draws : list of array_like of float, shape (T, n)
+        Uniform random numbers from 0 to 1, one array per hidden layer: a neuron spikes where
+        its draw is below its firing probability.
+    rule : {"first-to-spike", "rate"} or Objective
+    credit : {"straight-through", "flip", "three-factor"} or Credit
+        How hidden neurons learn.  Straight-through has the least noise, and a bias that grows
+        with the weights; the mean of the other two is the exact gradient.  "flip" simulates the
+        network twice per hidden neuron and step.
+    baseline : float
+        Subtracted from the log-likelihood with "three-factor", best its usual value.
+    target_period : int
+        Period of the desired train, for the rate rule.
+
+    Returns
+    -------
+    log_likelihood : float
+        Given the hidden spikes.
+    gradients : list of Gradient
+        One per layer.
+    hidden_spikes : list of ndarray of uint8, shape (T, n)
+
+    Raises
+    ------
+    TypeError, ValueError
+        If sizes do not match, or values are not finite, or not 0 and 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> random = np.random.default_rng(0)
+    >>> layers = [
+    ...     Layer([[1.0]], random.normal(size=(2, 3, 1)), np.zeros(3)),
+    ...     Layer([[1.0]], random.normal(size=(3, 2, 1)), np.zeros(2)),
+    ... ]
+    >>> value, gradients, hidden = layered_gradient(
+    ...     [[1, 0], [0, 1], [0, 0]], 1, layers, [random.random((3, 3))], credit="flip"
+    ... )
+    >>> hidden[0].shape, gradients[0].weights.shape
+    ((3, 3), (2, 3, 1))
+    """
+    layers, inputs, label, objective, own_draws = check_network(
+        spikes, label, layers, draws, rule, target_period
+    )
+    credit, baseline = get_credit(credit), real(baseline, "baseline")
+    trains = [inputs]
+    for layer, own in zip(layers[:-1], own_draws):
+        trains.append(layer.simulate(trains[-1], own))
+    presentation = Presentation.with_spikes(layers, inputs, trains[1:], label, objective)
+    slopes = credit.slopes(presentation, own_draws, label, objective, baseline)
+    return presentation.value, presentation.gradients(slopes), trains[1:]

@@ -1,0 +1,338 @@
+"""Networks with hidden layers of GLM neurons, in NumPy: spikes, log-likelihood, gradients.
+
+Hidden neurons spike at random, so training climbs the mean, over hidden spikes, of the
+log-likelihood of the outputs.  How the neurons share the merit is a `Credit` (see
+`glmbrian.core.credit`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..support.validation import binary_array, finite_array, integer
+from .activations import Activation, get_activation
+from .likelihoods import (
+    correlated,
+    feedback_gradient,
+    potential_of_inputs,
+    potential_of_outputs,
+    weight_gradient,
+)
+from .objectives import Objective, get_objective
+
+
+class Layer:
+    """GLM neurons that see the same inputs.
+
+    Parameters
+    ----------
+    basis : array_like of float, shape (window, K)
+        Basis of the synaptic kernels.
+    weights : array_like of float, shape (n_in, n, K)
+    bias : array_like of float, shape (n,)
+    feedback_basis : array_like of float, shape (window_fb, K_fb), optional
+    feedback : array_like of float, shape (n, K_fb), optional
+        Weights of the feedback kernels.  Give the last two together.
+    activation : str or Activation
+
+    Raises
+    ------
+    TypeError, ValueError
+        If shapes do not match, or values are not finite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> layer = Layer(basis=[[1.0], [0.5]], weights=np.ones((3, 2, 1)), bias=[-1.0, 0.0])
+    >>> layer.n_in, layer.n
+    (3, 2)
+    """
+
+    def __init__(
+        self,
+        basis: ArrayLike,
+        weights: ArrayLike,
+        bias: ArrayLike,
+        feedback_basis: ArrayLike | None = None,
+        feedback: ArrayLike | None = None,
+        activation: str | Activation = "sigmoid",
+    ) -> None:
+        self.basis = _basis(basis, "basis")
+        self.bias = finite_array(bias, "bias", ("n",))
+        n, n_basis = self.bias.size, self.basis.shape[1]
+        self.weights = finite_array(weights, "weights", ("n_in", n, n_basis))
+        if 0 in self.weights.shape:
+            raise ValueError(
+                f"weights must be those of at least one input and one neuron, got {self.weights.shape}"
+            )
+        if (feedback_basis is None) != (feedback is None):
+            raise ValueError("feedback_basis and feedback must be given together")
+        self.feedback_basis = self.feedback = self.feedback_kernels = None
+        if feedback_basis is not None:
+            self.feedback_basis = _basis(feedback_basis, "feedback_basis")
+            self.feedback = finite_array(feedback, "feedback", (n, self.feedback_basis.shape[1]))
+            self.feedback_kernels = self.feedback_basis @ self.feedback.T  # beta = B v, by lags
+        self.activation = get_activation(activation)
+
+    @property
+    def n_in(self) -> int:
+        """Number of inputs."""
+        return self.weights.shape[0]
+
+    @property
+    def n(self) -> int:
+        """Number of neurons."""
+        return self.weights.shape[1]
+
+    def potentials(self, inputs: np.ndarray, spikes: np.ndarray) -> NDArray[np.float64]:
+        """Return the membrane potentials (T, n), for `inputs` (T, n_in) and own `spikes` (T, n)."""
+        u = potential_of_inputs(inputs, self.basis, self.weights, self.bias)
+        if self.feedback_basis is not None and self.feedback is not None:
+            u += potential_of_outputs(spikes, self.feedback_basis, self.feedback)
+        return u
+
+    def simulate(
+        self,
+        inputs: np.ndarray,
+        draws: NDArray[np.float64],
+        forced: tuple[int, int, int] | None = None,
+    ) -> NDArray[np.uint8]:
+        """Return the spikes (T, n): those of which the draw is below the firing probability.
+
+        Parameters
+        ----------
+        inputs : ndarray of 0/1, shape (T, n_in)
+        draws : ndarray of float, shape (T, n)
+            From 0 to 1.
+        forced : tuple of int, optional
+            A step, a neuron, and whether it spikes there, whatever its draw.
+        """
+        u = potential_of_inputs(inputs, self.basis, self.weights, self.bias)
+        probability, kernels = self.activation.probability, self.feedback_kernels
+        spikes = np.zeros(u.shape, dtype=np.uint8)
+        for step in range(len(u)):
+            spikes[step] = draws[step] < probability(u[step])
+            if forced is not None and forced[0] == step:
+                spikes[step, forced[1]] = forced[2]
+            if kernels is not None:
+                later = slice(step + 1, step + 1 + len(kernels))
+                u[later] += spikes[step] * kernels[: len(u[later])]
+        return spikes
+
+    def probability_slope(self, potentials: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the derivative of the firing probability at these membrane potentials."""
+        activation = self.activation
+        return activation.log_spike_slope(potentials) * activation.probability(potentials)
+
+    def log_probability_slope(
+        self, potentials: NDArray[np.float64], spikes: np.ndarray
+    ) -> NDArray[np.float64]:
+        """Return the derivative of the log-probability of `spikes`, with respect to the potentials."""
+        activation = self.activation
+        return np.where(
+            spikes,
+            activation.log_spike_slope(potentials),
+            activation.log_silence_slope(potentials),
+        )
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """The gradient in the parameters of a `Layer`; `feedback` is None if that has none."""
+
+    weights: NDArray[np.float64]
+    feedback: NDArray[np.float64] | None
+    bias: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Presentation:
+    """What happens in a network, from the first hidden layer to the outputs.
+
+    layers : list of Layer
+    trains : list of ndarray of 0/1
+        Input spikes (T, n_in), then the spikes (T, n) of each layer: drawn ones of hidden
+        layers, the desired ones of the outputs.
+    potentials : list of ndarray of float, shape (T, n)
+    value : float
+        The log-likelihood of the outputs.
+    output_slope : ndarray of float, shape (T, N_Y)
+        Its derivative in the potentials of the outputs.
+    """
+
+    layers: list[Layer]
+    trains: list[np.ndarray]
+    potentials: list[NDArray[np.float64]]
+    value: float
+    output_slope: NDArray[np.float64]
+
+    @classmethod
+    def with_spikes(cls, layers, spikes, hidden_spikes, label, objective):
+        """Return the presentation with these input and hidden spikes."""
+        output = layers[-1]
+        desired = objective.desired(label, len(spikes), output.n)
+        trains = [spikes, *hidden_spikes, desired]
+        potentials = [
+            layer.potentials(inputs, own) for layer, inputs, own in zip(layers, trains, trains[1:])
+        ]
+        value, slope = objective.gradient(potentials[-1], desired, label, output.activation)
+        return cls(layers, trains, potentials, float(value), slope)
+
+    def gradients(self, hidden_slopes: list[NDArray[np.float64]]) -> list[Gradient]:
+        """Return the gradients, from derivatives in the potentials (T, n) of each hidden layer."""
+        return [
+            Gradient(
+                weight_gradient(inputs, slope, layer.basis),
+                None
+                if layer.feedback_basis is None
+                else feedback_gradient(own, slope, layer.feedback_basis),
+                slope.sum(axis=0),
+            )
+            for layer, inputs, own, slope in zip(
+                self.layers, self.trains, self.trains[1:], [*hidden_slopes, self.output_slope]
+            )
+        ]
+
+    def straight_through_slopes(self) -> list[NDArray[np.float64]]:
+        """Return derivatives in hidden potentials as if spikes were their probabilities.
+
+        With D the derivative in the spikes, by every path through later potentials, and v
+        the potential, the derivative in v is g'(v) D.  Lags start at 1, so one sweep from the
+        last step to the first is enough.
+        """
+        slopes, above = [], self.output_slope
+        for layer, target, potential in zip(
+            self.layers[-2::-1], self.layers[:0:-1], self.potentials[-2::-1]
+        ):
+            arriving = correlated(above, target.basis)
+            in_spikes = np.einsum("kti,mik->tm", arriving, target.weights, optimize=True)
+            above = _through_feedback(
+                layer.probability_slope(potential), in_spikes, layer.feedback_kernels
+            )
+            slopes.append(above)
+        return slopes[::-1]
+
+
+def _through_feedback(slope, in_spikes, kernels):
+    """Return g'(v) D, of which D has a part by the neurons' own feedback kernels."""
+    if kernels is None:
+        return slope * in_spikes
+    result = np.zeros_like(slope)
+    for step in reversed(range(len(slope))):
+        later = result[step + 1 : step + 1 + len(kernels)]
+        own = np.sum(kernels[: len(later)] * later, axis=0)
+        result[step] = slope[step] * (in_spikes[step] + own)
+    return result
+
+
+def layered_log_likelihood(
+    spikes: ArrayLike,
+    label: int,
+    layers: Sequence[Layer],
+    hidden_spikes: Sequence[ArrayLike],
+    rule: str | Objective = "first-to-spike",
+    target_period: int = 4,
+) -> tuple[float, list[Gradient]]:
+    """Return the log-likelihood of the outputs given the hidden spikes, and its gradients.
+
+    The gradients of hidden layers are those of straight-through credit: the derivative
+    is taken as if a hidden spike were its probability.
+
+    Parameters
+    ----------
+    spikes : array_like of 0/1, shape (T, N_X)
+    label : int
+        Index of the right output.
+    layers : list of Layer
+        From the first hidden layer to the outputs.
+    hidden_spikes : list of array_like of 0/1, shape (T, n)
+        One per hidden layer.
+    rule : {"first-to-spike", "rate"} or Objective
+    target_period : int
+        Period of the desired train, for the rate rule.
+
+    Returns
+    -------
+    log_likelihood : float
+    gradients : list of Gradient
+        One per layer.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If sizes do not match, or values are not finite, or not 0 and 1.
+
+    See Also
+    --------
+    layered_gradient : draws hidden spikes, and has the other ways of credit.
+
+    Examples
+    --------
+    A hidden spike in step 1 raises the potential of output 0 in step 2:
+
+    >>> import numpy as np
+    >>> hidden = Layer([[1.0]], np.zeros((1, 1, 1)), [0.0])
+    >>> output = Layer([[1.0]], [[[2.0], [0.0]]], [0.0, 0.0])
+    >>> value, gradients = layered_log_likelihood(
+    ...     [[1], [0], [0]], 0, [hidden, output], [[[1], [0], [0]]]
+    ... )
+    >>> round(value, 4)
+    -1.0111
+    >>> gradients[0].weights.shape, gradients[1].weights.shape
+    ((1, 1, 1), (1, 2, 1))
+    """
+    layers, inputs, label, objective = _checked(spikes, label, layers, rule, target_period)
+    hidden = _one_per_hidden_layer(hidden_spikes, "hidden_spikes", layers, len(inputs), binary_array)
+    presentation = Presentation.with_spikes(layers, inputs, hidden, label, objective)
+    return presentation.value, presentation.gradients(presentation.straight_through_slopes())
+
+
+def check_network(spikes, label, layers, draws, rule, target_period):
+    """Return these arguments of `credit.layered_gradient`, after checks."""
+    layers, spikes, label, objective = _checked(spikes, label, layers, rule, target_period)
+    draws = _one_per_hidden_layer(draws, "draws", layers, len(spikes), finite_array)
+    return layers, spikes, label, objective, draws
+
+
+def _basis(basis, name):
+    basis = finite_array(getattr(basis, "matrix", basis), name, ("window", "K"))
+    if 0 in basis.shape:
+        raise ValueError(f"{name} must have at least one lag and one function, got {basis.shape}")
+    return basis
+
+
+def _checked(trains, label, layers, rule, target_period):
+    spikes = binary_array(trains, "spikes", ("T", "N_X"))
+    if 0 in spikes.shape:
+        raise ValueError(f"spikes must have at least one step and one input, got {spikes.shape}")
+    layers = list(layers)
+    if not layers or not all(isinstance(layer, Layer) for layer in layers):
+        raise TypeError("layers must be a list of at least one glmbrian.learning.Layer")
+    sizes = [spikes.shape[1], *(layer.n for layer in layers)]
+    for number, (layer, n_in) in enumerate(zip(layers, sizes)):
+        if layer.n_in != n_in:
+            source = "spikes have" if number == 0 else f"layers[{number - 1}] has"
+            raise ValueError(
+                f"layers[{number}] must have weights for {n_in} inputs, as {source}, got {layer.n_in}"
+            )
+    objective = get_objective(rule, target_period, "rule")
+    if not objective.clamps_outputs:
+        raise ValueError(
+            f"rule: the objective {objective.name!r} leaves outputs free, but only objectives that "
+            "clamp them have a log-likelihood here"
+        )
+    return layers, spikes, integer(label, "label", 0, layers[-1].n - 1), objective
+
+
+def _one_per_hidden_layer(arrays, name, layers, n_steps, check):
+    arrays = list(arrays)
+    if len(arrays) != len(layers) - 1:
+        raise ValueError(
+            f"{name} must hold one array per hidden layer, {len(layers) - 1}, got {len(arrays)}"
+        )
+    return [
+        check(array, f"{name}[{number}]", (n_steps, layer.n))
+        for number, (array, layer) in enumerate(zip(arrays, layers))
+    ]
