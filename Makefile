@@ -1,13 +1,14 @@
 # make demo         train and test a first-to-spike classifier on real MNIST digits
+# make lint         check the code with ruff and mypy
 # make test         run the tests
-# make benchmark    measure speed beside other implementations (BENCHMARK_ARGS=--quick)
+# make benchmark    compare speed with other implementations (BENCHMARK_ARGS=--quick)
 # make docs         build the documentation into docs/_build
-# make genn-env     set up an environment with brian2genn, and the Brian 2 that it needs
+# make genn-env     set up an environment with brian2genn and the Brian 2 that it needs
 # make test-genn    run the tests there
-# make test-exhaustive  damaged files, odd arguments and threads, thousands of each (half an hour)
-# make clean        remove all that these made
+# make test-exhaustive  run thousands of tests of damaged files, odd arguments and threads (half an hour)
+# make clean        remove everything that these made
 #
-# Each sets up its own virtual environment first, again when the sources changed.
+# Each first sets up its own virtual environment, again if the sources have changed.
 # PYTHON=python3.12 chooses another Python (GENN_PYTHON for brian2genn, which needs
 # 3.10, 3.11 or 3.12), TESTS=tests/core some tests, PYTEST_ARGS=-x options.
 
@@ -26,13 +27,13 @@ BENCHMARK_ENV := .venv-benchmark-$(VERSION)
 DOCS_ENV := .venv-docs-$(VERSION)
 TEST_ENV := .venv-test-$(VERSION)
 GENN_ENV := .venv-genn
-# In variables, because a comma would end the argument of a call.
-TEST_EXTRAS := [docs,interop,test]
+# In variables, because a comma in the argument of a call would end it.
+TEST_EXTRAS := [docs,interop,lint,test]
 GENN_EXTRAS := [genn,test]
-# Those that try a sample of all cases, unless GLMBRIAN_EXHAUSTIVE is 1.
+# Tests that try only a sample of all cases, unless GLMBRIAN_EXHAUSTIVE is 1.
 EXHAUSTIVE := $(addprefix tests/,classifier/test_damaged_files.py devices/test_exports.py \
 	classifier/test_files_of_0_1.py test_properties.py test_threads.py)
-# What does not depend on the version of Brian 2 is not run again there.
+# Tests that do not depend on the version of Brian 2 are not run again there.
 GENN_WITHOUT := $(foreach name,benchmark datasets docs plotting reproduce,--ignore-glob='*/test_$(name)*')
 
 SOURCES := setup.cfg pyproject.toml $(wildcard README.md data/*.* \
@@ -50,19 +51,24 @@ define install
 endef
 
 # The pytest command, unlike `python -m pytest`, does not put this folder on Python's
-# path: the tests are of the package as it is installed. One process a core; the tests
-# of a file stay together, since they share compiled programs.
+# path, so the installed package is tested. One process per core; the tests of a file
+# stay together, since they share compiled programs.
 # $(call pytest,environment,options)
 define pytest
 	$(1)/bin/python -m pip --disable-pip-version-check list
 	$(1)/bin/pytest --numprocesses auto --dist loadfile --ignore-glob='*/glmbrian/data/*' $(2) $(PYTEST_ARGS) $(TESTS)
 endef
 
-.PHONY: demo test test-exhaustive benchmark docs genn-env test-genn clean
+.PHONY: demo lint test test-exhaustive benchmark docs genn-env test-genn clean
 
 demo: $(DEMO_ENV)/installed-$(VERSION)
 	$(DEMO_ENV)/bin/glmbrian train --classes 5 7 --n-steps 8 --n-basis 8 --n-epochs 60 \
 		--decoding first-to-spike --device auto --output output/demo
+
+lint: $(TEST_ENV)/installed-$(VERSION)
+	$(TEST_ENV)/bin/ruff format --check
+	$(TEST_ENV)/bin/ruff check
+	$(TEST_ENV)/bin/mypy
 
 test: $(TEST_ENV)/installed-$(VERSION)
 	$(call pytest,$(TEST_ENV),)
