@@ -1,8 +1,8 @@
-"""Measure the package beside other implementations of the same training.
+"""Compare the package with other implementations of the same training.
 
     python benchmarks/compare.py [--quick] [--rounds N] [--data-dir DIR] [--output DIR]
 
-``make benchmark`` installs what it compares with, and runs it.
+``make benchmark`` installs the other implementations and runs this.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from glmbrian.devices.cpp_standalone import find_compiler
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="minutes: fewer sizes and rounds")
+    parser.add_argument("--quick", action="store_true", help="fewer sizes and rounds; takes minutes")
     parser.add_argument(
         "--rounds", type=int, metavar="N", help="rounds of measurements (default: 5, quick 3)"
     )
@@ -30,7 +30,7 @@ def main(arguments=None):
     parser.add_argument("--output", type=Path, default=Path("output/benchmark"), metavar="DIR",
                         help="folder for tables and pictures (default: %(default)s)")  # fmt: skip
     options = parser.parse_args(arguments)
-    # Before anything is measured, which takes minutes.
+    # Check before measuring, which takes minutes.
     if options.rounds is not None and options.rounds < 1:
         parser.error(f"--rounds must be at least 1, got {options.rounds}")
     if options.data_dir is not None and not options.data_dir.is_dir():

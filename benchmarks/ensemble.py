@@ -1,10 +1,10 @@
-"""Run time of an ensemble of replicas over the summed run time of separate fits.
+"""Run time of an ensemble of replicas relative to the summed run time of separate fits.
 
     python benchmarks/ensemble.py [--replicas 10] [--rounds 5]
 
-C++ standalone, T = K = 8, the package's settings; builds are left out.  Separate fits,
-the ensemble in one process, and the ensemble in a process a core take turns; medians
-are printed.
+C++ standalone, T = K = 8, the package's settings, without build times.  Separate fits,
+the ensemble in one process, and the ensemble with one process per core take turns; the
+medians are printed.
 """
 
 import argparse

@@ -1,13 +1,13 @@
-"""Train on a GPU through GeNN: check the parameters, and measure presentations a second.
+"""Train on a GPU through GeNN: check the parameters and measure presentations per second.
 
-    python benchmarks/gpu_check.py                    all, in a temporary folder
+    python benchmarks/gpu_check.py                    do all of it in a temporary folder
     python benchmarks/gpu_check.py --prepare FOLDER   write the projects; needs no GPU
     python benchmarks/gpu_check.py --run FOLDER       build and run them; needs no Brian 2
 
 Running needs GENN_PATH, CUDA_PATH, make and a C++ compiler.  The check trains {5, 7}
 with both rules on the GPU and in C++ standalone code on the same machine, and
 compares the parameters.  The measurement trains R replicas on all ten digits, with
-T = K = 8, beside C++ standalone code.
+T = K = 8, and compares their speed with C++ standalone code.
 """
 
 import argparse
@@ -28,7 +28,7 @@ TOLERANCE = 1e-5
 
 
 def prepare(folder):
-    """Write all projects: GeNN for a GPU, and C++ standalone."""
+    """Write all projects, for GeNN on a GPU and for C++ standalone."""
     from dataclasses import replace
 
     import glmbrian as glm
@@ -82,7 +82,7 @@ def build(project):
 
 
 def _tile_start(project, details):
-    """Give every replica the start and the rate of the first."""
+    """Give every replica the initial parameters and learning rate of the first."""
     n_replicas, job = details["n_replicas"], project / "job"
     if n_replicas == 1:
         return
@@ -108,7 +108,7 @@ def run(project):
 
 def check_and_measure(folder):
     projects = sorted(path for path in folder.iterdir() if path.is_dir())
-    # GeNN's own libraries are built first, and not by several at once.
+    # The first build also builds GeNN's own libraries, which parallel builds must not do.
     build(folder / "check-rate-genn")
     with ThreadPoolExecutor(max(1, (os.cpu_count() or 2) // 2)) as pool:
         list(pool.map(build, (path for path in projects if path.name != "check-rate-genn")))
@@ -138,7 +138,7 @@ def check_and_measure(folder):
         bias = learned[-n_replicas * details["n_classes"] :].reshape(n_replicas, -1)
         first = bias[0] if first is None else first
         worst = max(worst, float(np.abs(bias - first).max()))
-    print(f"largest difference in all: {worst:.2e}, allowed {TOLERANCE:g}")
+    print(f"largest difference overall: {worst:.2e}, allowed {TOLERANCE:g}")
     return worst <= TOLERANCE
 
 

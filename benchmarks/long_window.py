@@ -1,9 +1,9 @@
-"""Long windows in C++ standalone: seconds to build, and cost of a step.
+"""Long windows in C++ standalone: seconds to build, and cost per step.
 
     python benchmarks/long_window.py [--windows 8 40 100 500] [--n-basis 10]
 
-A step costs at most window x n_basis multiplications a neuron, and only in steps in
-which something arrived.
+A step costs at most window x n_basis multiplications per neuron, and none unless
+something arrived.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def main():
     parser.add_argument("--windows", type=int, nargs="+", default=[8, 40, 100, 500])
     parser.add_argument("--n-basis", type=int, default=10)
     options = parser.parse_args()
-    print(f"{'lags':>6}{'build [s]':>12}{'ns a step and neuron':>24}{'ns a lag and basis':>22}")
+    print(f"{'lags':>6}{'build [s]':>12}{'ns per step and neuron':>24}{'ns per lag and basis':>22}")
     for window in options.windows:
         build, step = measure(window, options.n_basis)
         per_operation = step / (window * options.n_basis)

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 HERE = Path(__file__).resolve().parent
-# So that the script runs from a checkout in which glmbrian is not installed.
+# The script also runs from a checkout without glmbrian installed.
 sys.path.insert(0, str(HERE.parent))
 
 from glmbrian.datasets import load_idx  # noqa: E402
@@ -24,7 +24,7 @@ PER_DIGIT = 1000
 
 
 def choose(train_labels, test_labels):
-    """Which images make up the subset.
+    """Choose the images of the subset.
 
     Parameters
     ----------
@@ -35,10 +35,10 @@ def choose(train_labels, test_labels):
     -------
     train : ndarray of int, shape (10 * PER_DIGIT,)
         Training images, as positions in the training file. The digits alternate:
-        position ``10 * k + d`` is for the ``k``-th image of the digit ``d``.
+        item ``10 * k + d`` is the ``k``-th image of the digit ``d``.
     test : ndarray of int, shape (10 * PER_DIGIT,)
-        Test images in the same order, as positions in the test file followed by
-        the training file.
+        Test images in the same order, as positions in the concatenation of the test
+        file and the training file.
     """
     train, test = [], []
     for digit in range(10):
@@ -56,7 +56,7 @@ def choose(train_labels, test_labels):
 
 
 def load_source(source):
-    """The arrays of the four original files in the folder `source`, by name."""
+    """Return the arrays of the four original files in the folder `source`, by name."""
     if not source.is_dir():
         raise FileNotFoundError(f"--source '{source}' is not a folder")
     arrays = {}
@@ -77,9 +77,9 @@ def load_source(source):
 
 
 def write_idx(path, array):
-    """Write a uint8 array as a gzip-compressed IDX file; same array, same bytes."""
+    """Write a uint8 array as a gzip-compressed IDX file; the bytes depend on the array only."""
     header = struct.pack(f">HBB{array.ndim}I", 0, 0x08, array.ndim, *array.shape)
-    # Neither the file's name nor the time of writing goes into the gzip header.
+    # The gzip header has neither the file name nor the time of writing.
     with path.open("wb") as raw:
         with gzip.GzipFile("", "wb", compresslevel=9, fileobj=raw, mtime=0) as stream:
             stream.write(header + array.tobytes())
@@ -87,10 +87,10 @@ def write_idx(path, array):
 
 def make_subset(source, out):
     """Write the subset's four files to the folder `out` and return their paths."""
-    # A packed original training file has the name of one of ours.
+    # Our training files are named like the compressed originals.
     if source.resolve() == out.resolve():
         raise ValueError(
-            f"--out '{out}' must be another folder than --source, whose files might be overwritten"
+            f"--out '{out}' must not be the same folder as --source, whose files might be overwritten"
         )
     arrays = load_source(source)
     train, test = choose(arrays["train", "labels-idx1"], arrays["t10k", "labels-idx1"])
@@ -124,7 +124,7 @@ def main(argv=None):
         "--out",
         type=Path,
         default=HERE,
-        help="folder to write to (default: the one this script is in)",
+        help="folder to write to (default: the folder of this script)",
     )
     args = parser.parse_args(argv)
     try:

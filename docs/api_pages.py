@@ -1,6 +1,6 @@
-"""The reference: one page a public name, in topics, from the package itself.
+"""The reference: one page per public name, by topic, made from the package itself.
 
-A name is public if it is in ``glmbrian.__all__``, or in a public module of it; so
+A name is public if it is in ``glmbrian.__all__`` or in one of its public modules, so
 the reference is complete by construction.
 """
 
@@ -11,8 +11,8 @@ from types import ModuleType
 
 import glmbrian
 
-#: Titles of topics, by the module that defines their names, in the order in which
-#: they are shown.  Names of any other module get a topic of their own.
+#: Titles of topics, by the module that defines their names, in the order shown.
+#: Names from any other module get their own topic.
 TOPICS = {
     "glmbrian.brian.neurons": "Neurons and synapses",
     "glmbrian.brian.synapses": "Neurons and synapses",
@@ -44,7 +44,7 @@ def public_names(module):
 
 
 def public_modules(package=glmbrian):
-    """Return the public modules of a package, and theirs, by their full names."""
+    """Return the public modules of a package, and of those modules, by full name."""
     found = {}
     for name in getattr(package, "__all__", ()):
         value = getattr(package, name)
@@ -54,7 +54,7 @@ def public_modules(package=glmbrian):
 
 
 def public_objects():
-    """Return all public values but modules, by their full (if several: shortest) names."""
+    """Return all public values except modules, by full name (the shortest if several)."""
     found, seen = {}, set()
     for module in (glmbrian, *public_modules().values()):
         for name in public_names(module):
@@ -66,9 +66,9 @@ def public_objects():
 
 
 def own_members():
-    """Return the public methods and properties that the package itself gives each class.
+    """Return the public methods and properties that the package itself defines, by class.
 
-    Those that Brian 2 and scikit-learn define, or fill in, are in their documentation.
+    Those from Brian 2 and scikit-learn are in their own documentation.
     """
     return {
         full_name: [
@@ -82,12 +82,12 @@ def own_members():
 def _is_own(value):
     if isinstance(value, property):
         value = value.fget
-    function = getattr(value, "__func__", value)  # of a class method
+    function = getattr(value, "__func__", value)  # for a class method
     return inspect.isfunction(function) and function.__module__.startswith("glmbrian")
 
 
 def topics():
-    """Return the full names of all public objects, in lists, by title."""
+    """Return lists of the full names of all public objects, by title."""
     found = {title: [] for title in TOPICS.values()}
     later = {_CONSTANTS: [], **{name: [] for name in public_modules()}}
     for full_name, value in public_objects().items():
@@ -103,13 +103,13 @@ def topics():
 
 
 def write(folder):
-    """Write ``index.rst`` with the topics, from which autosummary makes the pages."""
+    """Write ``index.rst`` with the topics; autosummary makes the pages from it."""
     lines = [
         "API reference",
         "=============",
         "",
-        "All public names. Those of the first topics are attributes of ``glmbrian``, which examples",
-        "import as ``glm``.",
+        "All public names. Those in the first topics are attributes of ``glmbrian``, which the",
+        "examples import as ``glm``.",
         "",
     ]
     for title, names in topics().items():
@@ -126,7 +126,7 @@ def write(folder):
     folder.mkdir(exist_ok=True)
     text = "\n".join(lines)
     index = folder / "index.rst"
-    # A file that is as it was keeps its time, so that the next build is short.
+    # An unchanged file keeps its modification time, which shortens the next build.
     if not index.exists() or index.read_text(encoding="utf-8") != text:
         index.write_text(text, encoding="utf-8")
 

@@ -12,7 +12,7 @@ def write(notebooks, examples, folder):
     folder.mkdir(exist_ok=True)
     for name, text in pages.items():
         page = folder / f"{name}.md"
-        # A file that is as it was keeps its time, so that the next build is short.
+        # An unchanged file keeps its time stamp, so that the next build is short.
         if not page.exists() or page.read_text(encoding="utf-8") != text:
             page.write_text(text, encoding="utf-8")
 

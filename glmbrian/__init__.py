@@ -1,5 +1,7 @@
 """Probabilistic spiking neurons (generalized linear models) for Brian 2."""
 
+from typing import TYPE_CHECKING
+
 from ._former_names import find_former_names
 from ._version import __version__
 
@@ -30,6 +32,21 @@ __all__ = [
     "learning",
     "plotting",
 ]
+
+if TYPE_CHECKING:
+    from . import datasets, interop, learning, plotting
+    from .brian.encoder import RateEncoder
+    from .brian.neurons import GLMNeurons
+    from .brian.stopping import FirstSpikeStop
+    from .brian.synapses import GLMSynapses
+    from .classifier.classifier import PAPER_SETTINGS, GLMClassifier
+    from .classifier.ensemble import fit_ensemble
+    from .core.activations import Activation, get_activation
+    from .core.bases import Basis, CustomBasis, ExponentialBasis, IndicatorBasis, RaisedCosineBasis
+    from .core.objectives import Objective
+    from .population.fitting import fit_population
+    from .population.population import GLMPopulation
+    from .training.trainer import Trainer
 
 #: The modules of public names. They are imported at first use: importing Brian 2,
 #: scikit-learn and Matplotlib takes seconds, in which Ctrl-C could not yet stop a command cleanly.

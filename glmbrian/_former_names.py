@@ -1,4 +1,4 @@
-"""Where the modules of version 0.1 are now, so that what imports them goes on."""
+"""Where the modules of version 0.1 are now, so that old imports still work."""
 
 import sys
 import warnings
@@ -8,7 +8,7 @@ from importlib.machinery import ModuleSpec
 
 _PACKAGE = __name__.rpartition(".")[0]
 
-#: Each name of a module in version 0.1, without the package's, and the present one.
+#: Names of modules in version 0.1, relative to the package, and their present names.
 FORMER_NAMES = {
     "activations": "core.activations",
     "bases": "core.bases",
@@ -36,7 +36,7 @@ FORMER_NAMES = {
 
 
 class _FormerNames(MetaPathFinder, Loader):
-    """Finds a module under its former name: one that hands on what the present one has."""
+    """Import a former name as a module that looks up its names in the present module."""
 
     def find_spec(self, fullname, path=None, target=None):
         package, _, name = fullname.rpartition(".")
@@ -45,13 +45,13 @@ class _FormerNames(MetaPathFinder, Loader):
     def exec_module(self, module):
         present = f"{_PACKAGE}.{FORMER_NAMES[module.__name__.rpartition('.')[2]]}"
         warnings.warn(
-            f"{module.__name__} is {present} now; what users need is in {_PACKAGE} itself",
+            f"{module.__name__} is now {present}; the public names are in {_PACKAGE} itself",
             DeprecationWarning,
             stacklevel=2,
         )
         module.__getattr__ = lambda name: getattr(import_module(present), name)
 
 
-def find_former_names():
-    """Let Python's import find modules under their former names."""
+def find_former_names() -> None:
+    """Make modules importable under their former names."""
     sys.meta_path.append(_FormerNames())

@@ -1,6 +1,6 @@
 """The command line: ``glmbrian train | evaluate | export | reproduce | benchmark | cache``.
 
-What takes long to import is imported in functions, which `main` guards.
+Slow imports are inside functions, where `main` handles their errors and interruptions.
 """
 
 import argparse
@@ -14,22 +14,23 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 
 class _Terminated(BaseException):
-    """SIGTERM has come. No code on the way should catch it, as some does with Ctrl-C."""
+    """SIGTERM was received. Not a KeyboardInterrupt, which some code in between catches."""
 
 
-def main(arguments=None):
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     name = "glmbrian"
     with _termination():
         try:
-            options = _parser().parse_args(arguments)
+            options = make_parser().parse_args(arguments)
             name += f" {options.command}"
             result = options.run(options)
-            # With --json, people's text goes where logs go.
+            # With --json, the text for people goes to standard error, like logs.
             _show(result, sys.stderr if options.json else sys.stdout)
             if options.json:
                 print(json.dumps(result), flush=True)
@@ -45,17 +46,17 @@ def main(arguments=None):
 
 def _stopped(text, number):
     print(text, file=sys.stderr)
-    # Otherwise the interpreter would collect garbage for a second or more before it ends.
+    # Otherwise the interpreter would collect garbage for a second or more before it exits.
     gc.freeze()
     return 128 + number
 
 
 @contextlib.contextmanager
 def _termination():
-    """Let SIGTERM end a command as Ctrl-C does, so that no files or processes are left behind."""
+    """Make SIGTERM end a command like Ctrl-C, so no files or processes are left behind."""
 
     def terminate(*arguments):
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a second signal ends it at once
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a second signal ends the process at once
         raise _Terminated
 
     if threading.current_thread() is not threading.main_thread():
@@ -68,7 +69,7 @@ def _termination():
         signal.signal(signal.SIGTERM, before)
 
 
-def _parser():
+def make_parser() -> argparse.ArgumentParser:
     from ._version import __version__
     from .devices import DEVICES, exporting_devices
 
@@ -85,7 +86,7 @@ def _parser():
         "--device",
         choices=("auto", *DEVICES),
         default="auto",
-        help="auto: cpp_standalone where there is a C++ compiler, else runtime (default: %(default)s)",
+        help="auto: cpp_standalone if there is a C++ compiler, else runtime (default: %(default)s)",
     )
     train.add_argument(
         "--output",
@@ -103,19 +104,19 @@ def _parser():
         "--device",
         choices=("auto", *DEVICES),
         default="auto",
-        help="as for train; it may differ from that of training (default: %(default)s)",
+        help="as for train; may differ from the device of training (default: %(default)s)",
     )
     evaluate.set_defaults(run=_evaluate)
 
-    export = commands.add_parser("export", help="write a project that trains by itself")
-    export.add_argument("directory", type=Path, metavar="DIR", help="a new or an empty folder")
+    export = commands.add_parser("export", help="write a stand-alone project that trains")
+    export.add_argument("directory", type=Path, metavar="DIR", help="a new or empty folder")
     _add_data_options(export, sizes=("n_train",))
     _add_classifier_options(export)
     export.add_argument(
         "--device",
         choices=exporting_devices(),
         default="cpp_standalone",
-        help="what the project is made for (default: %(default)s)",
+        help="the device that the project is for (default: %(default)s)",
     )
     export.set_defaults(run=_export)
 
@@ -123,22 +124,22 @@ def _parser():
     _add_reproduce_options(reproduce)
     reproduce.set_defaults(run=_reproduce)
 
-    # Any options are taken, of which it had some in version 0.1.
+    # Accepts any options, since it had some in version 0.1.
     benchmark = commands.add_parser(
-        "benchmark", prefix_chars="+", help="say how to measure speed beside other implementations"
+        "benchmark", prefix_chars="+", help="say how to compare speed with other implementations"
     )
     benchmark.add_argument("options", nargs="*", help=argparse.SUPPRESS)
     benchmark.set_defaults(run=_benchmark, json=False)
 
-    cache = commands.add_parser("cache", help="say what the compiled programs take, or remove them")
-    cache.add_argument("--clear", action="store_true", help="remove all of them but those in use")
+    cache = commands.add_parser("cache", help="show the size of the compiled programs, or remove them")
+    cache.add_argument("--clear", action="store_true", help="remove all except those in use")
     cache.set_defaults(run=_cache)
 
     for command in (train, evaluate, export):
         command.add_argument(
             "--gpu",
             action=argparse.BooleanOptionalAction,
-            help="--device genn: use a GPU (default: where CUDA is found)",
+            help="with --device genn: use a GPU (default: if CUDA is found)",
         )
     for command in (train, evaluate, export, reproduce, cache):
         command.add_argument(
@@ -152,7 +153,7 @@ def _parser():
 
 
 def _add_data_options(command, classes=(5, 7), sizes=("n_train", "n_test")):
-    default = "those of the model" if classes is None else " ".join(map(str, classes))
+    default = "the classes of the model" if classes is None else " ".join(map(str, classes))
     command.add_argument(
         "--classes",
         nargs="+",
@@ -161,39 +162,39 @@ def _add_data_options(command, classes=(5, 7), sizes=("n_train", "n_test")):
         help=f"digits, or 'all' (default: {default})",
     )
     for name, kind in (("n_train", "training"), ("n_test", "test")):
-        # The other one is accepted, since scripts may pass it, but has no effect.
+        # The other option is accepted, since scripts may pass it, but has no effect.
         text = f"{kind} images per class (default: %(default)s)" if name in sizes else argparse.SUPPRESS
         command.add_argument(
             "--" + name.replace("_", "-"), type=int, default=1000, metavar="N", help=text
         )
     command.add_argument("--data-dir", type=Path, metavar="DIR",
-                         help="folder with IDX files of MNIST (default: those that come with "
-                         "glmbrian)")  # fmt: skip
+                         help="folder with IDX files of MNIST (default: the images that ship "
+                         "with glmbrian)")  # fmt: skip
 
 
 def _add_classifier_options(command):
-    """Add parameters of `GLMClassifier`, under the names that they have there."""
+    """Add the parameters of `GLMClassifier`, under the same names."""
     from .classifier.classifier import GLMClassifier
     from .core.activations import BUILT_IN_ACTIVATIONS
     from .core.decisions import ON_SILENCE, ON_TIE
     from .core.objectives import OBJECTIVES
 
     options = {
-        "decoding": dict(choices=tuple(OBJECTIVES), help="training rule, and how to decide"),
-        "n_steps": dict(type=int, metavar="T", help="steps of a presentation"),
-        "n_basis": dict(type=int, metavar="K", help="basis functions of a kernel"),
-        "window": dict(type=int, metavar="LAGS", help="lags of a kernel"),
+        "decoding": dict(choices=tuple(OBJECTIVES), help="training rule, and rule of decision"),
+        "n_steps": dict(type=int, metavar="T", help="steps per presentation"),
+        "n_basis": dict(type=int, metavar="K", help="basis functions per kernel"),
+        "window": dict(type=int, metavar="LAGS", help="lags per kernel"),
         "learning_rate": dict(type=float, metavar="RATE", help="step size of training"),
         "n_epochs": dict(type=int, metavar="N", help="passes through the training images"),
         "batch_size": dict(type=int, metavar="N", help="images per update"),
         "weight_scale": dict(type=float, metavar="SCALE",
-                             help="weights start uniform within +-SCALE"),
+                             help="initial weights are uniform within +-SCALE"),
         "bias_init": dict(type=_bias, metavar="BIAS",
-                          help="where biases start: a number or 'uniform'"),
-        "activation": dict(choices=BUILT_IN_ACTIVATIONS, help="spike probability of a potential"),
-        "target_period": dict(type=int, metavar="N", help="period of the desired train (rate)"),
+                          help="initial biases: a number or 'uniform'"),
+        "activation": dict(choices=BUILT_IN_ACTIVATIONS, help="spike probability as a function of the potential"),
+        "target_period": dict(type=int, metavar="N", help="period of the desired spike train (rate)"),
         "on_silence": dict(choices=ON_SILENCE, help="decision without any output spike"),
-        "on_tie": dict(choices=ON_TIE, help="decision between outputs that are equal"),
+        "on_tie": dict(choices=ON_TIE, help="decision between equal outputs"),
         "random_state": dict(type=int, metavar="SEED", help="seed"),
     }  # fmt: skip
     defaults = {
@@ -202,7 +203,7 @@ def _add_classifier_options(command):
         "random_state": 0,
     }
     command.add_argument("--paper-settings", action="store_true",
-                         help="the paper's learning rate, epochs and start, where not given")  # fmt: skip
+                         help="the paper's learning rate, epochs and initialization, unless given")  # fmt: skip
     for name, settings in options.items():
         settings["help"] += f" (default: {defaults[name]})"
         command.add_argument("--" + name.replace("_", "-"), **settings)
@@ -223,14 +224,14 @@ def _add_reproduce_options(command):
     )
     workers = command.add_mutually_exclusive_group()
     workers.add_argument(
-        "--jobs", type=int, metavar="N", help="fits at a time on this machine (default: one a core)"
+        "--jobs", type=int, metavar="N", help="parallel fits on this machine (default: one per core)"
     )
     workers.add_argument(
         "--dask", metavar="ADDRESS", help="run on the Dask cluster with this scheduler, tcp://..."
     )
     command.add_argument("--output", type=Path, metavar="DIR",
                          help="folder for tables and figures; if it holds results of the same "
-                         "settings, only the missing ones are computed (default: glmbrian-results, quick "
+                         "settings, only missing results are computed (default: glmbrian-results, quick "
                          "glmbrian-results-quick)")  # fmt: skip
 
 
@@ -291,7 +292,7 @@ def _evaluate(options):
     digits = known if options.classes is None else _digits(options.classes)
     if not set(digits) <= set(known):
         raise ValueError(
-            f"--classes must be among those of the model, {_listed(known)}, got {_listed(digits)}"
+            f"--classes must be among the classes of the model, {_listed(known)}, got {_listed(digits)}"
         )
     classifier.set_params(device=_device(options.device), verbose=not options.quiet)
     if options.gpu is not None:
@@ -334,7 +335,7 @@ def _reproduce(options):
     protocol = reproduce.QUICK if options.quick else reproduce.FULL
     output = options.output or Path("glmbrian-results" + ("-quick" if options.quick else ""))
     if options.seeds is not None:
-        # An interval takes two.
+        # An interval needs at least two seeds.
         protocol = replace(protocol, n_seeds=integer(options.seeds, "--seeds", 2))
     if options.dask is not None:
         workers = reproduce.dask_workers(options.dask)
@@ -356,8 +357,8 @@ def _reproduce(options):
 
 def _benchmark(options):
     raise RuntimeError(
-        "the benchmark, with the implementations that it compares with, is no longer part of the "
-        "installed package: get the sources of glmbrian, and run `make benchmark` there"
+        "the benchmark, with the implementations it compares with, is no longer part of the "
+        "installed package: get the sources of glmbrian and run `make benchmark` there"
     )
 
 
@@ -366,8 +367,8 @@ def _require_compiler():
 
     if find_compiler() is None:
         raise CompilerNotFound(
-            "a C++ compiler and make are needed for so many fits, and none was found: install "
-            "them, such as the packages g++ and make"
+            "a C++ compiler and make are needed for so many fits, but were not found: install "
+            "the packages g++ and make, for example"
         )
 
 
@@ -442,25 +443,25 @@ def _device(name):
     if find_compiler() is not None:
         return "cpp_standalone"
     print(
-        "glmbrian: no C++ compiler was found, so NumPy simulates, which takes about a "
-        "hundred times as long",
+        "glmbrian: no C++ compiler was found, so the simulation runs in NumPy, which takes "
+        "about a hundred times as long",
         file=sys.stderr,
     )
     from brian2 import prefs
 
-    prefs.codegen.target = "numpy"  # Brian's own choice may need a compiler, too
+    prefs.codegen.target = "numpy"  # Brian's default may need a compiler, too
     return "runtime"
 
 
 def _require_writable(folder, *files):
-    """See that `files` can be written into `folder` before the work begins.
+    """Check that `files` can be written into `folder` before the work begins.
 
-    Folders made for this trial are taken away: the work may fail.
+    Folders created for the check are removed, since the work may fail.
     """
     for file in files:
         if os.path.isdir(file):
-            raise IsADirectoryError(f"--output: {file} must be a file or new, and is a folder")
-    made = [place for place in (folder, *folder.parents) if not os.path.lexists(place)]
+            raise IsADirectoryError(f"--output: {file} must be a file or not exist, but is a folder")
+    created = [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -468,9 +469,9 @@ def _require_writable(folder, *files):
     except OSError as error:
         raise OSError(f"--output: cannot write into the folder {folder}: {error.strerror}") from None
     finally:
-        for place in made:
+        for path in created:
             with contextlib.suppress(OSError):
-                place.rmdir()
+                path.rmdir()
 
 
 def _show(result, stream):
@@ -484,10 +485,10 @@ def _show(result, stream):
         "build_seconds": ("seconds to build", "{:.1f}"),
         "run_seconds": ("seconds to run", "{:.1f}"),
         "peak_memory": ("memory of the program", "{:.0f} MB"),
-        "seconds": ("seconds in all", "{:.1f}"),
+        "seconds": ("total seconds", "{:.1f}"),
         "seconds_building": ("core seconds to build", "{:.1f}"),
         "seconds_training": ("core seconds to train", "{:.1f}"),
-        "most_seconds_to_find_a_program": ("longest to find it", "{:.2f}"),
+        "most_seconds_to_find_a_program": ("slowest program lookup", "{:.2f}"),
         "presentations": ("presentations", "{:,}"),
         "claims_that_hold": ("claims that hold", "{}"),
     }

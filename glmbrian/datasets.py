@@ -1,15 +1,17 @@
 """Reading IDX files, and the MNIST digits that ship with the package.
 
-`load_mnist` gives training and test images of chosen digits; `load_idx` reads
-any one IDX file, the format MNIST is published in.
+`load_mnist` loads training and test images of chosen digits; `load_idx` reads any
+IDX file, the format in which MNIST is published.
 """
 
 import gzip
 import math
 import operator
 import zlib
+from collections.abc import Iterable
+from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,8 +19,8 @@ from .support.storage import as_path
 
 __all__ = ["MNIST", "load_idx", "load_mnist"]
 
-# The element types of the IDX format; its numbers are big-endian.
-_IDX_DTYPES = {
+# The element types of the IDX format, which is big-endian.
+_IDX_DTYPES: dict[int, np.dtype] = {
     0x08: np.dtype("u1"),
     0x09: np.dtype("i1"),
     0x0B: np.dtype(">i2"),
@@ -29,14 +31,14 @@ _IDX_DTYPES = {
 # The format allows 255 dimensions, NumPy 1 allows 32.
 _MAX_NDIM = 32
 _IDX_MAGIC = (
-    "an IDX file, unpacked, begins with the bytes 00 00, then an element type ("
+    "an unpacked IDX file begins with the bytes 00 00, then an element type ("
     + ", ".join(f"{code:02x} {dtype.name}" for code, dtype in _IDX_DTYPES.items())
     + f"), then the number of dimensions (01 to {_MAX_NDIM:02x})"
 )
 _CHUNK = 1 << 20
 
 _SIDE = 28  # MNIST images are 28 x 28 pixels
-# What a folder's test files may be called: our subset's name, and the original.
+# Names of the test files: in our subset, and in the original.
 _TEST_NAMES = ("test", "t10k")
 
 
@@ -46,14 +48,14 @@ class MNIST(NamedTuple):
     Attributes
     ----------
     X_train : ndarray of uint8, shape (n_train * n_classes, 784)
-        Training images, one a row: the 28 x 28 pixels row by row, 0 for
+        Training images, one per row: the 28 x 28 pixels row by row, from 0 for
         background to 255 for ink.
     y_train : ndarray of int64, shape (n_train * n_classes,)
-        The digit that each training image shows.
+        The digit in each training image.
     X_test : ndarray of uint8, shape (n_test * n_classes, 784)
-        Test images, laid out as `X_train`.
+        Test images, laid out like `X_train`.
     y_test : ndarray of int64, shape (n_test * n_classes,)
-        The digit that each test image shows.
+        The digit in each test image.
 
     Examples
     --------
@@ -71,21 +73,21 @@ class MNIST(NamedTuple):
     y_test: np.ndarray
 
 
-def load_idx(path):
+def load_idx(path: str | PathLike) -> np.ndarray:
     """Read an IDX file into an array.
 
     Parameters
     ----------
     path : str or os.PathLike
-        The file, plain or gzip-compressed. Which of the two is told from its
-        content, not from its name.
+        The file, plain or gzip-compressed. Its content decides which, not its
+        name.
 
     Returns
     -------
     ndarray
-        A new writable C-contiguous array with the shape that the file's header
-        gives and its element type (uint8, int8, int16, int32, float32 or
-        float64) in the machine's own byte order.
+        A new writable C-contiguous array with the shape and the element type
+        (uint8, int8, int16, int32, float32 or float64) given in the file's header,
+        in native byte order.
 
     Raises
     ------
@@ -100,8 +102,8 @@ def load_idx(path):
 
     Notes
     -----
-    A header that claims more data than the file has costs no more memory than
-    the data that is there.
+    If the header claims more data than the file has, no more memory is used than
+    for the data in the file.
 
     Examples
     --------
@@ -119,25 +121,30 @@ def load_idx(path):
     return _read_idx(as_path(path, "path"))
 
 
-def load_mnist(classes=(5, 7), n_train=1000, n_test=1000, data_dir=None):
+def load_mnist(
+    classes: Iterable[int] | str = (5, 7),
+    n_train: int = 1000,
+    n_test: int = 1000,
+    data_dir: str | PathLike | None = None,
+) -> MNIST:
     """Load training and test images of some of the MNIST digits.
 
     Parameters
     ----------
     classes : iterable of int, or "all"
-        The digits to load: distinct integers from 0 to 9. Their order is the
-        order in which the images alternate. "all" is the same as ``range(10)``.
+        The digits to load: distinct integers from 0 to 9. The images alternate in
+        this order. "all" means ``range(10)``.
     n_train, n_test : int
-        How many training and test images to load of each digit: the first so
-        many in the order of the files. 0 to 1000 for the data that ships with
-        glmbrian; 0 to as many as there are for `data_dir`.
+        How many training and test images of each digit to load: the first ones in
+        the order of the files. 0 to 1000 for the data that ships with glmbrian; 0 to
+        the number available for `data_dir`.
     data_dir : str or os.PathLike, optional
-        A folder to read instead of the data that ships with glmbrian. It must
-        hold four IDX files, each either gzip-compressed with ``.gz`` at the end
-        of its name or plain without (where both are there, the plain one is
-        read): ``train-images-idx3-ubyte``, ``train-labels-idx1-ubyte``, and
-        ``t10k-images-idx3-ubyte`` and ``t10k-labels-idx1-ubyte`` as in the
-        original MNIST, or the latter two with ``test`` in place of ``t10k``.
+        A folder to read instead of the data that ships with glmbrian. It must hold
+        four IDX files, each either gzip-compressed with a name ending in ``.gz``, or
+        plain (if there are both, the plain one is read):
+        ``train-images-idx3-ubyte``, ``train-labels-idx1-ubyte``, and
+        ``t10k-images-idx3-ubyte`` and ``t10k-labels-idx1-ubyte`` as in the original
+        MNIST, or the latter two with ``test`` in place of ``t10k``.
         Names with a dot, such as ``train-images.idx3-ubyte``, work too.
 
     Returns
@@ -146,8 +153,8 @@ def load_mnist(classes=(5, 7), n_train=1000, n_test=1000, data_dir=None):
         The named tuple ``(X_train, y_train, X_test, y_test)``. Each ``X`` is a
         C-contiguous uint8 array of shape (n * n_classes, 784), and each ``y``
         the int64 array of shape (n * n_classes,) of the digits shown. The
-        classes alternate (5, 7, 5, 7, ...), so that the first ``k * n_classes``
-        images have ``k`` of each.
+        classes alternate (5, 7, 5, 7, ...), so the first ``k * n_classes`` images
+        have ``k`` of each class.
 
     Raises
     ------
@@ -169,7 +176,7 @@ def load_mnist(classes=(5, 7), n_train=1000, n_test=1000, data_dir=None):
     >>> data.y_train.tolist()
     [5, 7, 5, 7, 5, 7]
 
-    All of it, as four arrays:
+    All images, as four arrays:
 
     >>> X_train, y_train, X_test, y_test = load_mnist("all")
     >>> X_train.shape, X_test.shape
@@ -189,7 +196,7 @@ def load_mnist(classes=(5, 7), n_train=1000, n_test=1000, data_dir=None):
 
 
 def _read_idx(file):
-    """`load_idx` of a Path, or of a file inside an installed package."""
+    """Read an IDX file from a Path, or from inside an installed package; see `load_idx`."""
     try:
         if file.is_dir():
             raise ValueError("it is a folder, not an IDX file")
@@ -238,8 +245,8 @@ def _parse_idx(stream, name, unit):
     if 0 in shape:
         raise ValueError(f"{name} has a dimension of size 0 ({header}); each must be at least 1")
 
-    # Piece by piece, because reading all at once would first allocate all that
-    # the header claims; and to the very end, which also checks gzip's checksum.
+    # Read in pieces, because a single read would first allocate all that the header
+    # claims; and to the end of the file, which also checks gzip's checksum.
     n_bytes = dtype.itemsize * math.prod(shape)
     data = bytearray()
     n_extra = 0
@@ -294,8 +301,8 @@ def _check_count(value, name):
 
 
 def _as_int(value):
-    """The int that `value` (a Python or NumPy integer) is, or None."""
-    # NumPy 1 still takes its own booleans for integers.
+    """Return `value` as an int if it is a Python or NumPy integer, else None."""
+    # NumPy 1 accepts its own booleans as integers.
     if isinstance(value, (bool, np.bool_)):
         return None
     try:
@@ -305,12 +312,12 @@ def _as_int(value):
 
 
 def _shipped_data():
-    # Imported here, because it takes as long to import as the rest of the module.
+    # Imported here because it takes as long as the rest of the module.
     from importlib import resources
 
-    # An installed package has the data as glmbrian.data. A checkout has it
-    # beside the package; looked at last, as a folder of that name beside an
-    # installed package is somebody else's.
+    # An installed package has the data as glmbrian.data. A checkout has it beside the
+    # package; this is tried last, because a folder "data" beside an installed package
+    # belongs to something else.
     try:
         folder = resources.files("glmbrian.data")
     except ModuleNotFoundError:
@@ -324,7 +331,7 @@ def _shipped_data():
 
 
 def _find(folder, stem):
-    """Return the file of this name in the folder, plain or .gz, or None.
+    """Return the file with this name in the folder, plain or .gz, or None.
 
     Some programs unpack `train-images-idx3-ubyte.gz` to `train-images.idx3-ubyte`.
     """
@@ -337,8 +344,8 @@ def _find(folder, stem):
 
 def _find_test_name(folder):
     found = [name for name in _TEST_NAMES if _find(folder, f"{name}-images-idx3-ubyte")]
-    # Both would mean that two data sets are mixed up there, so that training
-    # images of the one may be test images of the other.
+    # Both would mean that two data sets are mixed, where training images of one may be
+    # test images of the other.
     if len(found) == 2:
         raise ValueError(
             f"data_dir '{folder}' has both test-images-idx3-ubyte and "
@@ -354,22 +361,22 @@ def _find_test_name(folder):
 
 
 def _select(folder, split, classes, n, argument):
-    """The first `n` images of each class and their labels, the classes alternating."""
+    """Return the first `n` images of each class and their labels, the classes alternating."""
     images, labels, images_file = read_split(folder, split)
-    places = [np.flatnonzero(labels == digit) for digit in classes]
-    for digit, there in zip(classes, places):
-        if n > len(there):
+    indices = [np.flatnonzero(labels == digit) for digit in classes]
+    for digit, found in zip(classes, indices):
+        if n > len(found):
             raise ValueError(
-                f"{argument} must be 0 to {min(map(len, places))} for these classes, "
-                f"not {n}: '{images_file}' has {len(there)} images of the digit {digit}"
+                f"{argument} must be 0 to {min(map(len, indices))} for these classes, "
+                f"not {n}: '{images_file}' has {len(found)} images of the digit {digit}"
             )
-    chosen = np.stack([there[:n] for there in places], axis=1).ravel()
+    chosen = np.stack([found[:n] for found in indices], axis=1).ravel()
     X = images.reshape(len(images), _SIDE * _SIDE)[chosen]
     return X, labels[chosen].astype(np.int64)
 
 
-def read_split(folder, split):
-    """Return all images and labels of one split ("train", ...), checked, and their file."""
+def read_split(folder: Any, split: str) -> tuple[np.ndarray, np.ndarray, Any]:
+    """Return the checked images and labels of a split ("train", ...), and the file of images."""
     files = []
     for stem in (f"{split}-images-idx3-ubyte", f"{split}-labels-idx1-ubyte"):
         file = _find(folder, stem)

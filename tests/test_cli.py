@@ -115,7 +115,9 @@ def no_work(monkeypatch):
 def test_a_folder_in_the_place_of_an_output(name, capsys, tmp_path, no_work):
     (tmp_path / "here" / name).mkdir(parents=True)
     assert main(["train", *FAST, "--output", "here"]) == 2
-    assert f"--output: here/{name} must be a file or new, and is a folder" in capsys.readouterr().err
+    assert (
+        f"--output: here/{name} must be a file or not exist, but is a folder" in capsys.readouterr().err
+    )
 
 
 def test_a_training_that_fails_leaves_no_folder(capsys, tmp_path, monkeypatch):
@@ -176,9 +178,13 @@ def save_model(path, labels, n_inputs=784, **parameters):
         (
             [5, 7] * 2,
             ["--classes", "3", "4"],
-            "--classes must be among those of the model, 5 7, got 3 4",
+            "--classes must be among the classes of the model, 5 7, got 3 4",
         ),
-        ([5, 7] * 2, ["--classes", "all"], "--classes must be among those of the model, 5 7, got 0 1"),
+        (
+            [5, 7] * 2,
+            ["--classes", "all"],
+            "--classes must be among the classes of the model, 5 7, got 0 1",
+        ),
         ([5, 7] * 2, ["--n-test", "0"], "--n-test must be an integer of at least 1"),
         (["a", "b"] * 2, [], "model: its classes must be digits from 0 to 9, but are ['a', 'b']"),
     ],
@@ -315,7 +321,7 @@ def test_interrupted_while_it_starts(monkeypatch, capsys):
     def import_slowly():
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("glmbrian.cli._parser", import_slowly)
+    monkeypatch.setattr("glmbrian.cli.make_parser", import_slowly)
     assert main(["train"]) == 130
     assert capsys.readouterr().err == "glmbrian: stopped\n"
     # what takes long is not imported before that is caught
@@ -348,7 +354,7 @@ COMMANDS = ("train", "evaluate", "export", "reproduce", "cache")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_says_every_default(command):
     (options,) = [
-        action.choices[command] for action in cli._parser()._actions if hasattr(action, "choices")
+        action.choices[command] for action in cli.make_parser()._actions if hasattr(action, "choices")
         and isinstance(action.choices, dict)
     ]  # fmt: skip
     for action in options._actions:
@@ -410,7 +416,7 @@ def test_sigterm_lets_what_was_begun_be_cleaned_up(monkeypatch, capsys):
         finally:
             cleaned.append(True)
 
-    monkeypatch.setattr("glmbrian.cli._parser", work)
+    monkeypatch.setattr("glmbrian.cli.make_parser", work)
     assert main(["train"]) == 143
     assert capsys.readouterr().err == "glmbrian: stopped by SIGTERM\n"
     assert cleaned and signal.getsignal(signal.SIGTERM) is before

@@ -578,7 +578,7 @@ def test_make_subset_errors(make_subset, fake_mnist, tmp_path, capsys, monkeypat
 
     assert "is not a folder" in refused(tmp_path / "nowhere")
     assert "has no file train-images-idx3-ubyte or train-" in refused(tmp_path)
-    assert "another folder than --source" in refused(fake_mnist, fake_mnist)
+    assert "not be the same folder as --source" in refused(fake_mnist, fake_mnist)
     monkeypatch.setattr(make_subset, "PER_DIGIT", 4)
     message = "5 training and 2 test images of the digit 0: too few for 4 of each"
     assert message in refused(fake_mnist)

@@ -126,3 +126,19 @@ def test_arrows_between_subpackages_run_one_way():
         layers.append(free)
         waiting -= free
     assert "support" in layers[0] and "core" in layers[1]
+
+
+TESTS = sorted(Path(__file__).parent.rglob("test_*.py"))
+
+
+def patched_names(tree):
+    """Return the names that a test replaces by `monkeypatch.setattr` or the like."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", None) in ("setattr", "delattr"):
+            strings = [part.value for part in node.args[:2] if isinstance(part, ast.Constant)]
+            yield from (name.rpartition(".")[2] for name in strings if isinstance(name, str))
+
+
+@pytest.mark.parametrize("path", TESTS, ids=[path.stem for path in TESTS])
+def test_tests_patch_no_private_names(path):
+    assert [name for name in patched_names(ast.parse(path.read_text())) if is_private(name)] == []

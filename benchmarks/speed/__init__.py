@@ -1,8 +1,8 @@
-"""How fast the package is, beside what else one could use: ``make benchmark``.
+"""How fast the package is, compared with the alternatives: ``make benchmark``.
 
 ==================  =============================================================
-`workload`          what is trained
-`package`, `peers`  who trains it: the package, and other implementations
+`workload`          what to train
+`package`, `peers`  what trains it: the package, and other implementations
 `interleaved`       timing of contenders that take turns
 `comparisons`       each comparison
 `scaling`           growth along each axis
@@ -20,26 +20,26 @@ __all__ = ["benchmark"]
 
 
 def benchmark(quick=False, n_rounds=None, data_dir=None, progress=lambda text: None):
-    """Make all comparisons, and return what was measured.
+    """Make all comparisons and return the measurements.
 
     Parameters
     ----------
     quick : bool
-        Shorter turns, fewer rounds, sizes and points: minutes.
+        Shorter turns, and fewer rounds, sizes and points; takes minutes.
     n_rounds : int, optional
-        Turns of each contender, by default 5, or 3 in a quick run.
+        Turns per contender, by default 5, or 3 in a quick run.
     data_dir : path, optional
         IDX files of the whole of MNIST for the comparison of many images.
     progress : callable
-        Is told, in a line of text, what goes on.
+        Called with a line of text about each stage.
 
     Returns
     -------
     dict
         ``machine``, ``date``, ``quick``, ``n_rounds``, ``unavailable`` and the results of
-        each function in `comparisons` and `scaling`, all of which JSON can write.
+        each function in `comparisons` and `scaling`; all JSON-compatible.
     """
-    # Before anything is measured, as the files may not be there.
+    # Load before measuring, since the files may be missing.
     whole = None if data_dir is None else whole_mnist(data_dir, 8)
     if n_rounds is None:
         n_rounds = 3 if quick else 5

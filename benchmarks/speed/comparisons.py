@@ -1,4 +1,4 @@
-"""The comparisons that the benchmark makes: each returns plain dictionaries."""
+"""The comparisons of the benchmark.  Each returns plain dictionaries."""
 
 import json
 import resource
@@ -19,28 +19,28 @@ from .peers import PEERS, PyTorch
 #: (N_Y, T = K) of the comparisons with peers.
 SIZES = ((2, 4), (2, 8), (10, 8), (10, 16))
 
-#: Batches that PyTorch may choose from: beyond, it no longer learns at this rate.
+#: Batch sizes to try for PyTorch; with larger ones it no longer learns at this rate.
 TORCH_BATCHES = (16, 32, 64, 128)
 
 
 def unavailable():
-    """Return the reasons, by name, why some peers cannot be measured here."""
+    """Return why some peers cannot be measured here, by name."""
     reasons = {peer.name: peer.why_unavailable() for peer in PEERS}
     return {name: reason for name, reason in reasons.items() if reason}
 
 
 def training(sizes, n_rounds, seconds, progress):
-    """Time training beside every peer that is available.
+    """Time training by the package and by every available peer.
 
     Returns
     -------
     list of dict
         One for each size and contender: ``n_classes``, ``n_steps``, ``contender``,
-        ``microseconds`` a presentation (see `spread`), ``ratio`` of the package's time
+        ``microseconds`` per presentation (see `spread`), ``ratio`` of the package's time
         to the contender's, ``accuracy`` (see `package.accuracy`) on the training images
-        after the latest turn, which says that a contender learns: turns are of equal
-        time, so that a slow one has seen fewer images;
-        and ``counts`` of the hand-tuned one (see `HandTuned.counts`).
+        after the last turn, and ``counts`` for the hand-tuned one (see `HandTuned.counts`).
+        The accuracy shows that a contender learns; turns take equal time, so a slow one
+        has seen fewer images.
     """
     rows = []
     for n_classes, n_steps in sizes:
@@ -84,12 +84,12 @@ def _contenders(workload, seconds):
 
 
 def early_stopping(n_steps, n_rounds, n_epochs):
-    """Time first-to-spike tests beside rate tests, with the same network and images.
+    """Time first-to-spike tests and rate tests, with the same network and images.
 
     Returns
     -------
     dict
-        ``n_steps``, ``ratio`` of images a second, first-to-spike over rate, and
+        ``n_steps``, ``ratio`` of images per second, first-to-spike over rate, and
         ``mean_decision_step``.
     """
     data = workloads.repeated(workloads.mnist(2, n_steps), 60_000)
@@ -101,7 +101,7 @@ def early_stopping(n_steps, n_rounds, n_epochs):
         classifiers.append(one.fit(data.images[:2000], data.labels[:2000]))
     first, rate = classifiers
     rounds = []
-    for _ in range(4 * n_rounds):  # a test takes a third of a second, so that there is noise
+    for _ in range(4 * n_rounds):  # a test takes a third of a second, so it is noisy
         seconds = []
         for classifier in classifiers:
             tested = classifier.evaluate(data.images, data.labels)
@@ -119,13 +119,13 @@ def early_stopping(n_steps, n_rounds, n_epochs):
 def second_fit(n_rounds):
     """Time a second fit of an architecture, with another seed and learning rate.
 
-    A fit of 100 images takes next to no time in the program: what is left is overhead.
+    The program takes almost no time for 100 images; the rest is overhead.
 
     Returns
     -------
     dict
-        Seconds of ``fit`` in the ``same_process`` and in a ``fresh_process`` (which
-        imports the package before), each a `spread`.
+        Seconds of ``fit`` in the ``same_process`` and in a ``fresh_process`` (after the
+        import of the package), each a `spread`.
     """
     code = (
         "import sys, time, numpy as np, glmbrian as glm\n"
@@ -164,20 +164,21 @@ def many_images(n_rounds, n_images, whole=None):
     Parameters
     ----------
     n_images : int
-        To how many the 10,000 images that come along are repeated.
+        The number to which the 10,000 images in the package are repeated.
     whole : Workload, optional
-        The whole of MNIST, in place of these.
+        The whole of MNIST, instead of these.
 
     Returns
     -------
     dict
-        ``n_images``, ``microseconds`` a presentation in three epochs, their ``ratio`` to
-        those of as many presentations of 2,000 images, the greatest resident ``memory`` of the program and of a Python process that calls
-        it, in bytes, and what that process had before (``python_before``).
+        ``n_images``, ``microseconds`` per presentation in three epochs, their ``ratio`` to
+        those of as many presentations of 2,000 images, the peak resident memory in bytes of
+        the program (``program_memory``) and of a Python process that calls it
+        (``python_memory``), and of the same process before the fit (``python_before``).
     """
     if whole is None:
         whole = workloads.repeated(workloads.mnist(10, 8), n_images)
-    # As many presentations of each: three epochs of 60,000 images, ninety of 2,000.
+    # The same number of presentations: three epochs of 60,000 images, ninety of 2,000.
     contenders = {"many": Package(whole), "few": Package(workloads.repeated(whole, 2000))}
     times = {name: [] for name in contenders}
     for n in range(n_rounds):
@@ -194,7 +195,7 @@ def many_images(n_rounds, n_images, whole=None):
 
 
 def _python_memory(n_images):
-    """Return what a fresh Python process needs for a fit of so many images, in bytes."""
+    """Return the memory that a fresh Python process needs for a fit of `n_images`, in bytes."""
     code = (
         "import json, resource, sys\n"
         "from speed import comparisons\n"
@@ -202,7 +203,7 @@ def _python_memory(n_images):
     )
     run = subprocess.run(
         [sys.executable, "-c", code, str(n_images)],
-        cwd=Path(__file__).parents[1],  # where it finds this package
+        cwd=Path(__file__).parents[1],  # so that it finds `speed`
         capture_output=True,
         text=True,
         check=True,
@@ -211,7 +212,7 @@ def _python_memory(n_images):
 
 
 def memory_of_fit(n_images):
-    """Fit so many images in this process, and return its memory before and after."""
+    """Fit `n_images` in this process, and return its memory before and after."""
     before = _own_memory()
     rng = np.random.default_rng(0)
     X = rng.integers(0, 256, (n_images, 784), dtype=np.uint8)
@@ -223,7 +224,7 @@ def memory_of_fit(n_images):
 
 def _own_memory():
     try:
-        # Unlike getrusage this leaves out what the process had that started this one.
+        # Unlike getrusage, this does not include memory of the parent process.
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
                 return 1024 * int(line.split()[1])
@@ -233,13 +234,13 @@ def _own_memory():
 
 
 def imports(n_rounds):
-    """Time ``import glmbrian`` beside ``import brian2``, each in a fresh process.
+    """Time ``import brian2`` and then ``import glmbrian``, in fresh processes.
 
     Returns
     -------
     dict
-        ``added``, the seconds that `glmbrian` takes once Brian is there (a `spread`),
-        and those of ``brian2``.
+        ``added``, the seconds that `glmbrian` takes after Brian (a `spread`), and the
+        seconds of ``brian2``.
     """
     code = (
         "import time; a = time.perf_counter(); import brian2; b = time.perf_counter()\n"

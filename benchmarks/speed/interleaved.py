@@ -1,4 +1,4 @@
-"""Timing of several contenders that take turns, so that a busy machine slows all alike."""
+"""Timing of contenders that take turns, so a busy machine slows all of them alike."""
 
 import statistics
 
@@ -6,16 +6,16 @@ from .package import micros
 
 
 def take_turns(contenders, n_rounds, seconds, progress=lambda text: None, about=""):
-    """Return the microseconds a presentation of each contender, a list of `n_rounds`.
+    """Return the microseconds per presentation of each contender, in lists of `n_rounds`.
 
     Parameters
     ----------
     contenders : dict of str to Peer
     n_rounds : int
     seconds : float
-        How long one turn should take: so many presentations are made.
+        How long one turn should take; sets the number of presentations.
     progress : callable
-        Is given a line of text before each turn, which begins with `about`.
+        Called before each turn with a line of text that begins with `about`.
     """
     n_presentations = {
         name: _presentations_in(seconds, contender) for name, contender in contenders.items()
@@ -30,7 +30,7 @@ def take_turns(contenders, n_rounds, seconds, progress=lambda text: None, about=
 
 def _presentations_in(seconds, contender):
     n = 20
-    # A short run tells little about a fast contender.
+    # A short run says little about a fast contender.
     while True:
         needed = contender.train(n, seed=0)
         if needed > seconds / 5 or n > 10**7:

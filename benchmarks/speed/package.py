@@ -1,4 +1,4 @@
-"""The package itself, measured as its peers are."""
+"""The package itself, with the interface of its peers."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ class Package:
     workload : Workload
     batch_size : int
     n_replicas : int
-        With more than one, `fit_ensemble` trains that many, and each counts.
+        If more than one, `fit_ensemble` trains that many, and the presentations of each count.
     """
 
     name = "glmbrian"
@@ -22,13 +22,13 @@ class Package:
     def __init__(self, workload, batch_size=1, n_replicas=1):
         self.workload = workload
         self.batch_size, self.n_replicas = batch_size, n_replicas
-        self.train(1, seed=0)  # which compiles
+        self.train(1, seed=0)  # compiles
 
     def train(self, n_presentations, seed):
-        """Train for whole epochs, at least one; return the seconds of the latest `train`.
+        """Train for whole epochs, at least one, and return the seconds it took.
 
-        They are those of `timing_`: writing what the program reads, starting it, and
-        training; not the build.
+        They are the `run_seconds` of `timing_`: writing the program's input, starting the
+        program, and training; not the build.
         """
         images, labels = self.workload.images, self.workload.labels
         n_epochs = max(1, round(n_presentations / len(images)))
@@ -57,21 +57,21 @@ class Package:
 
 
 def micros(contender, n_presentations, seed):
-    """Return microseconds a presentation of one `train`."""
+    """Return the microseconds per presentation of one `train`."""
     seconds = contender.train(n_presentations, seed)
     # The package trains for whole epochs.
     return 1e6 * seconds / getattr(contender, "n_presentations", n_presentations)
 
 
 def accuracy(contender, images, labels):
-    """Return how often the right output has the highest expected mean potential."""
+    """Return how often the correct output has the highest expected mean potential."""
     basis_sum = _reach(contender.workload)
     weights = np.tensordot(contender.weights, basis_sum, axes=1)  # (N_X, N_Y)
     return float(np.mean((images / 510 @ weights + contender.bias).argmax(axis=1) == labels))
 
 
 def _reach(workload):
-    """Return by how much an input that always spikes adds to the mean potential, (K,)."""
+    """Return what an input that always spikes adds to the mean potential, (K,)."""
     n_steps = workload.n_steps
-    seen = np.maximum(0, n_steps - 1 - np.arange(len(workload.basis)))  # steps that a lag reaches
+    seen = np.maximum(0, n_steps - 1 - np.arange(len(workload.basis)))  # steps within reach of each lag
     return seen @ workload.basis / n_steps

@@ -1,4 +1,4 @@
-"""Tables and pictures of what was measured."""
+"""Tables and pictures of the measurements."""
 
 import json
 import os
@@ -16,7 +16,7 @@ _PACKAGES = ("glmbrian", "brian2", "numpy", "numba", "torch")
 
 
 def machine():
-    """Return what the figures depend on: processor, compiler and versions."""
+    """Return what the results depend on: processor, compiler and versions."""
     versions = {"python": platform.python_version()}
     for name in _PACKAGES:
         try:
@@ -66,14 +66,14 @@ def markdown(results):
     about = results["machine"]
     versions = ", ".join(f"{name} {what}" for name, what in about["versions"].items() if what)
     parts = [
-        *(["This was a quick run: its turns were short."] if results["quick"] else []),
+        *(["This was a quick run with short turns."] if results["quick"] else []),
         f"{about['processor']}, {about['cores']} cores; {about['system']}; {about['compiler']}; "
-        f"{versions}; {results['date']}; {results['n_rounds']} interleaved rounds, medians, in "
-        "brackets the least and the greatest.",
-        "## Training\n\nMicroseconds a presentation, and the time of glmbrian over that of the "
-        "other. The last column says that a contender learns; turns are of equal time, so that a "
-        "slow one has seen fewer images.\n\n" + _training_table(results["training"]),
-        "## What the hand-tuned kernel does\n\nOn average a presentation.\n\n"
+        f"{versions}; {results['date']}; medians of {results['n_rounds']} interleaved rounds, "
+        "with the least and the greatest in brackets.",
+        "## Training\n\nMicroseconds per presentation, and the time of glmbrian relative to the "
+        "other. The last column shows that a contender learns; turns take equal time, so a slow "
+        "one has seen fewer images.\n\n" + _training_table(results["training"]),
+        "## What the hand-tuned kernel does\n\nAverages per presentation.\n\n"
         + _counts_table(results["training"]),
         "## Other comparisons\n\n" + _others_table(results),
         "## Growth\n\nThe exponent is the slope of log cost over log value between the two "
@@ -110,7 +110,7 @@ def _training_table(rows):
         )
         for row in rows
     ]
-    header = ("N_Y", "T = K", "", "microseconds", "glmbrian takes, of that", "accuracy in training")
+    header = ("N_Y", "T = K", "", "microseconds", "glmbrian / other", "training accuracy")
     return _table(header, lines)
 
 
@@ -129,14 +129,14 @@ def _others_table(results):
     stop, fit, many = results["early_stopping"], results["second_fit"], results["many_images"]
     lines = [
         (
-            f"images a second in a test, first-to-spike over rate, T = {stop['n_steps']} (mean "
+            f"images per second in a test, first-to-spike over rate, T = {stop['n_steps']} (mean "
             f"decision step {stop['mean_decision_step']:.2f})",
             _spread(stop["ratio"]),
         ),
         ("seconds of a second fit, same process", _spread(fit["same_process"])),
         ("seconds of a second fit, fresh process", _spread(fit["fresh_process"])),
-        (f"microseconds a presentation, {many['n_images']:,} images", _spread(many["microseconds"])),
-        (f"{many['n_images']:,} images over 2,000 images, a presentation", _spread(many["ratio"])),
+        (f"microseconds per presentation, {many['n_images']:,} images", _spread(many["microseconds"])),
+        (f"{many['n_images']:,} images over 2,000 images, per presentation", _spread(many["ratio"])),
         ("peak memory of the program, MB", _number(many["program_memory"] / 1e6)),
         (
             "peak memory of Python, MB (before the fit)",
@@ -168,7 +168,7 @@ def _scaling_table(rows):
 
 
 def draw_training(rows, path):
-    """Draw the time a presentation of every contender."""
+    """Draw the time per presentation of every contender."""
     from matplotlib.figure import Figure
 
     sizes = list(dict.fromkeys((row["n_classes"], row["n_steps"]) for row in rows))
@@ -181,7 +181,7 @@ def draw_training(rows, path):
         bars = ax.barh([row["contender"] for row in own], medians, color=colours)
         ax.bar_label(bars, [_number(median) for median in medians], padding=2, fontsize=8)
         ax.set(xscale="log", title=f"$N_Y$ = {size[0]}, T = K = {size[1]}")
-        ax.set(xlabel="µs a presentation", xlim=(min(medians) / 3, max(medians) * 6))
+        ax.set(xlabel="µs per presentation", xlim=(min(medians) / 3, max(medians) * 6))
         ax.tick_params(axis="y", labelsize=8)
         ax.spines[["top", "right"]].set_visible(False)
     with replacing(path, "output") as file:
@@ -189,7 +189,7 @@ def draw_training(rows, path):
 
 
 def draw_scaling(rows, path):
-    """Draw the cost along each axis, beside a straight line through the first value."""
+    """Draw the cost along each axis, with a straight line through the first value."""
     from matplotlib.figure import Figure
 
     n_columns = 4

@@ -21,14 +21,15 @@ AXES = {
     "replicas": (1, 2, 5, 10, 20),
 }
 
-#: What is measured of each axis; the rest of a workload is N_Y = 2, T = K = 8, 784
+_PER_PRESENTATION = "microseconds per presentation"
+
+#: What is measured for each axis.  The rest of the workload is N_Y = 2, T = K = 8, 784
 #: inputs that spike in 5% of the steps, and 1,000 images.
-_PER_PRESENTATION = "microseconds a presentation"
 MEASURES = {
     **{axis: _PER_PRESENTATION for axis in AXES},
-    "images": "seconds an epoch",
-    "replicas": "microseconds a presentation of all replicas",
-    "threads": "presentations a second",
+    "images": "seconds per epoch",
+    "replicas": "microseconds per presentation of all replicas",
+    "threads": "presentations per second",
 }
 
 
@@ -53,7 +54,7 @@ def growth(quick, n_rounds, seconds, progress):
     Returns
     -------
     list of dict
-        One an axis: ``axis``, ``measure``, ``values``, ``costs`` (a `spread` each), and
+        One per axis: ``axis``, ``measure``, ``values``, ``costs`` (a `spread` each), and
         ``exponents``, the slope of log cost over log value between neighbours and, last,
         over the whole axis; 1 is linear.
     """
@@ -89,7 +90,7 @@ def _row(axis, values, costs):
 
 
 def _threads(n_rounds, seconds, progress):
-    """Fit in several threads at once, each with a program of its own."""
+    """Fit in several threads at once, each with its own program."""
     values = [n for n in (1, 2, 4, 8, 16, 32) if n <= (os.cpu_count() or 1)]
     workload = workloads.random_images()
     contenders = [Package(workload) for _ in range(values[-1])]

@@ -1,4 +1,4 @@
-"""What is trained in a benchmark: images, labels, sizes and a start."""
+"""What a benchmark trains: images, labels, sizes and initial parameters."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,7 +28,7 @@ class Workload:
     n_steps: int
     learning_rate: float = 1e-2
     basis: np.ndarray = field(init=False)  # (T, K)
-    weights: np.ndarray = field(init=False)  # (N_X, N_Y, K), to start from
+    weights: np.ndarray = field(init=False)  # (N_X, N_Y, K), initial
     bias: np.ndarray = field(init=False)  # (N_Y,)
 
     def __post_init__(self):
@@ -51,21 +51,21 @@ def mnist(n_classes, n_steps):
 
 
 def whole_mnist(data_dir, n_steps):
-    """Return all training images that the IDX files in `data_dir` hold."""
+    """Return all training images in the IDX files of `data_dir`."""
     images, labels, _ = read_split(Path(data_dir), "train")
     return Workload(images.reshape(len(images), -1), labels.astype(np.int64), 10, n_steps)
 
 
 def repeated(workload, n_images):
-    """Return the workload with its images cut or repeated to as many as `n_images`."""
+    """Return the workload with its images truncated or repeated to `n_images`."""
     index = np.arange(n_images) % len(workload.images)
     return replace(workload, images=workload.images[index], labels=workload.labels[index])
 
 
 def random_images(n_inputs=784, n_classes=2, n_steps=8, n_images=1000, spike_fraction=0.05):
-    """Return images of noise whose inputs spike in `spike_fraction` of the steps.
+    """Return noise images whose inputs spike in `spike_fraction` of the steps.
 
-    As in MNIST, whose inputs spike in 6% of the steps, some pixels are lit and most are not.
+    Few pixels are lit, as in MNIST, whose inputs spike in 6% of the steps.
     """
     rng = np.random.default_rng(0)
     # A lit pixel is on average 128 and spikes in a quarter of the steps.

@@ -2,17 +2,17 @@
 
 After J. W. Pillow et al. (2008), Spatio-temporal correlations and visual signalling in a
 complete neuronal population, Nature 454, 995-999: neurons that see the same stimulus are
-correlated by it and, beyond that, by kernels through which each neuron's spikes move the
-others.  In steps of 1 ms
+correlated by it and, in addition, by kernels through which each neuron's spikes move the
+potentials of the others.  In steps of 1 ms
 
     u_i(t) = k_i . s(t - 119 ms .. t) + h_i . y_i(t - 150 ms .. t - 1 ms)
              + sum_j c_ij . y_j(t - 150 ms .. t - 1 ms) + bias_i
 
 where s is the flicker, k_i the stimulus filter of an ON or an OFF neuron, h_i its own
 post-spike kernel (refractory, then slightly excitatory) and c_ij a coupling kernel.  The
-stimulus is continuous: filtered, it enters as the `drive` of the neurons.  As in the
-paper, coupled neurons excite each other for some milliseconds if they are of one type;
-here those of opposite types inhibit each other.  Strengths follow an exponential
+stimulus is continuous; after filtering it is the `drive` of the neurons.  As in the
+paper, coupled neurons of the same type excite each other for some milliseconds; here
+those of opposite types inhibit each other.  Strengths follow an exponential
 distribution.
 """
 
@@ -27,7 +27,7 @@ N_ON, N_OFF = 10, 10
 N = N_ON + N_OFF
 SIGN = np.repeat([1, -1], [N_ON, N_OFF])
 ON, OFF = range(N_ON), range(N_ON, N)
-FRAME = 8  # steps for which the flicker stays the same
+FRAME = 8  # steps between changes of the flicker
 
 #: Raised cosines on a logarithmic axis; they peak at the lags of 1, 3, 7, 16 and 34 ms.
 BASIS = RaisedCosineBasis(5, 150, a=2.2, c=2.0, dt=1.0)
@@ -47,7 +47,7 @@ def stimulus_filters(random):
 def coupling_weights(random):
     """Return the weights of the coupling kernels, shape (N, N, n_basis).
 
-    A third of the pairs is coupled, with exponentially distributed strengths.
+    A third of the pairs are coupled, with exponentially distributed strengths.
     """
     strength = random.exponential(1.0, (N, N)) * (random.random((N, N)) < 1 / 3)
     np.fill_diagonal(strength, 0.0)
@@ -67,8 +67,8 @@ def simulate(duration=10 * second, seed=0):
     Returns
     -------
     spikes, potentials : dict of str to ndarray, shape (n_steps, N)
-        Spikes (0 or 1) and membrane potentials of the "coupled" population and of the
-        "uncoupled" one.
+        Spikes (0 or 1) and membrane potentials of the "coupled" and the "uncoupled"
+        population.
     flicker : ndarray of +-1, shape (n_steps,)
     """
     random = np.random.default_rng(seed)
@@ -76,7 +76,7 @@ def simulate(duration=10 * second, seed=0):
     n_steps = round(duration / ms)
     flicker = np.repeat(random.choice([-1.0, 1.0], -(-n_steps // FRAME)), FRAME)[:n_steps]
     filtered = np.stack([np.convolve(flicker, k)[:n_steps] for k in filters], axis=1)
-    stimulus = TimedArray(filtered, dt=1 * ms)  # noqa: F841 (Brian finds it by its name)
+    stimulus = TimedArray(filtered, dt=1 * ms)  # noqa: F841 (Brian finds it by name)
 
     network, monitors = Network(), {}
     for name in ("coupled", "uncoupled"):
@@ -121,7 +121,7 @@ def cross_correlogram(spikes, pairs, longest=50):
     lags : ndarray of int, shape (2 * longest + 1,)
         In steps.
     ratio : ndarray of float
-        Mean over pairs; 1 is what independent neurons of these rates would have.
+        Mean over pairs; 1 for independent neurons with the same rates.
     """
     lags = np.arange(-longest, longest + 1)
     rates = spikes.mean(axis=0)
@@ -135,7 +135,7 @@ def cross_correlogram(spikes, pairs, longest=50):
 
 
 def pairs(first, second):
-    """Return all pairs of different neurons of two lists."""
+    """Return all pairs of different neurons, one from each list."""
     return [(i, j) for i in first for j in second if i != j]
 
 

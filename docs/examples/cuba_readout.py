@@ -9,11 +9,11 @@ probability of 2 %, in steps of 0.1 ms.
 
 Three GLM neurons, in steps of 1 ms, listen to 300 excitatory neurons each.  Their kernels
 are sums of raised cosines on a logarithmic axis of lags: "fast" weighs the last
-milliseconds, "slow" some hundred, and "change" is the first less the second.
+milliseconds, "slow" about a hundred, and "change" is the first minus the second.
 
-The network is chaotic: a difference in the last digit soon gives other spikes.  So that
-all devices give the same ones, connections come from NumPy, equations are integrated by
-products and sums alone, and compilers are told to round each of them.
+The network is chaotic: a difference in the last digit soon changes the spikes.  To give
+the same spikes on all devices, connections come from NumPy, equations are integrated with
+products and sums only, and compilers are told to round each of them.
 """
 
 import argparse
@@ -65,13 +65,13 @@ N_INPUTS = 300
 
 
 def round_alike():
-    """Let compilers neither reorder sums nor fuse products with them."""
+    """Keep compilers from reordering sums or fusing products with them."""
     fast = [flag for flag in prefs.codegen.cpp.extra_compile_args_gcc if flag != "-ffast-math"]
     prefs.codegen.cpp.extra_compile_args = [*fast, "-ffp-contract=off"]
 
 
 def random_pairs(random, n_pre, n_post):
-    """Return the indices (i, j) of pairs that are connected with `CONNECTIVITY`."""
+    """Return the indices (i, j) of pairs, each connected with probability `CONNECTIVITY`."""
     return np.nonzero(random.random((n_pre, n_post)) < CONNECTIVITY)
 
 

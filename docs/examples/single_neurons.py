@@ -2,20 +2,20 @@
 
 After A. I. Weber and J. W. Pillow (2017), Capturing the dynamical repertoire of single
 neurons with generalized linear models, Neural Computation 29, 3260-3289: a GLM neuron
-whose own spikes come back through a kernel beta has many of the behaviours for which one
-would otherwise take a dynamical system.  Here
+whose own spikes feed back through a kernel beta has many of the behaviours that otherwise
+need a dynamical system.  Here
 
     u(t) = beta . y(t - 1 s .. t - 1 ms) + bias + I(t)
 
 where y is the spike train of the neuron and I(t) a step of current.  The neuron spikes
 with the rate exp(u) per millisecond, that is with the probability 1 - exp(-exp(u)) in a
-step of 1 ms.  All neurons get the same current; what differs is beta:
+step of 1 ms.  All neurons get the same current; only beta and the bias differ:
 
 tonic
-    A spike silences the neuron for some 40 ms.  Then the current makes it fire at once.
+    A spike silences the neuron for about 40 ms.  Then the current makes it fire at once.
 bursting
-    A spike excites for some milliseconds, and so calls for the next one.  Each leaves
-    some slow inhibition behind, the sum of which ends the burst.
+    A spike excites for a few milliseconds, and so triggers the next one.  Each leaves some
+    slow inhibition behind, and the sum of this ends the burst.
 adapting
     A spike leaves weak inhibition behind that lasts for hundreds of milliseconds.
 """
@@ -42,22 +42,22 @@ BEGINS, ENDS, DURATION = 200 * ms, 1200 * ms, 1400 * ms
 
 
 def simulate(n_repeats=50, current=6.0, seed=0):
-    """Repeat a step of current, one neuron a repeat and behaviour.
+    """Repeat a step of current, with one neuron per repeat and behaviour.
 
     Parameters
     ----------
     n_repeats : int
     current : float
-        What the current adds to u.
+        The amount that the current adds to u.
     seed : int
 
     Returns
     -------
     trains : dict of str to list of ndarray
-        For each behaviour the spike times of its repeats, in milliseconds after the
-        current begins.
+        For each behaviour, the spike times of its repeats, in milliseconds after the
+        onset of the current.
     times : ndarray of float
-        Time in these milliseconds.
+        Time in milliseconds after the onset.
     potentials : dict of str to ndarray
         Membrane potential of the first repeat.
     """
@@ -87,18 +87,18 @@ def simulate(n_repeats=50, current=6.0, seed=0):
 
 
 def intervals(trains, first=0.0, last=1000.0):
-    """Return the intervals between spikes of a repeat within [first, last) ms."""
+    """Return the intervals between spikes of the same repeat within [first, last) ms."""
     return np.concatenate([np.diff(t[(t >= first) & (t < last)]) for t in trains])
 
 
 def rate(trains, first, last):
-    """Return the mean firing rate within [first, last) ms, in spikes a second."""
+    """Return the mean firing rate within [first, last) ms, in spikes per second."""
     n_spikes = sum(((t >= first) & (t < last)).sum() for t in trains)
     return 1000 * n_spikes / (len(trains) * (last - first))
 
 
 def draw(trains, times, potentials, file):
-    """Draw for each behaviour its kernel, potential, spikes and rate into a file."""
+    """Draw the kernel, potential, spikes and rate of each behaviour into a file."""
     from matplotlib.figure import Figure
 
     rows = {"height_ratios": [2, 2, 2, 1.5]}

@@ -1,4 +1,4 @@
-"""Four bases, and a kernel made of each."""
+"""The functions of four bases."""
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -1,4 +1,4 @@
-"""The probabilities of the first-to-spike likelihood, and the gradient in the potentials."""
+"""The probabilities in the first-to-spike likelihood, and its gradient in the potentials."""
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -1,4 +1,4 @@
-"""GLM neurons, their synapses and inputs as objects of a Brian 2 network."""
+"""GLM neurons, synapses and inputs as Brian 2 objects."""
 
 from ..support.first_import import import_brian
 

@@ -1,8 +1,9 @@
-"""Checks of arguments that have to do with Brian: times, clocks, names."""
+"""Checks of Brian-related arguments: times, clocks, names."""
 
 import math
 import numbers
 import re
+from typing import Any
 
 import numpy as np
 from brian2 import Clock, Quantity, defaultclock, have_same_dimensions, second
@@ -10,28 +11,28 @@ from brian2 import Clock, Quantity, defaultclock, have_same_dimensions, second
 from ..support.validation import finite_array
 
 
-def seconds(value, name, shape=()):
+def seconds(value: Any, name: str, shape: tuple | None = ()) -> np.ndarray:
     """Return times as ``float64`` in seconds.
 
-    `value` is a time (or an array of them) with a Brian unit, or plain numbers of
+    `value` is a time (or an array of times) with a Brian unit, or plain numbers in
     seconds; for `shape` see `finite_array`.
     """
     if isinstance(value, Quantity):
         if not have_same_dimensions(value, second):
             raise TypeError(f"{name} must be a time, got {value!r}")
         value = np.asarray(value)
-    elif hasattr(value, "dimensionality"):  # of the packages quantities and pint
-        raise TypeError(
-            f"{name} must have a unit of Brian or be plain numbers of seconds, got {value!r}"
-        )
+    elif hasattr(value, "dimensionality"):  # from the packages quantities and pint
+        raise TypeError(f"{name} must have a Brian unit or be plain numbers in seconds, got {value!r}")
     return finite_array(value, name, shape)
 
 
-def check_brian_arguments(dt=None, clock=None, order=0, name="object*"):
-    """Raise unless Brian takes these arguments for a new object.
+def check_brian_arguments(
+    dt: Any = None, clock: Any = None, order: Any = 0, name: Any = "object*"
+) -> None:
+    """Raise unless Brian accepts these arguments for a new object.
 
-    Brian would raise less clear errors while the object is being made, and warn that the
-    half-made object was never part of a network.
+    Brian itself would raise less clear errors while it creates the object, and warn that the
+    unfinished object was never part of a network.
 
     Parameters
     ----------
@@ -40,7 +41,7 @@ def check_brian_arguments(dt=None, clock=None, order=0, name="object*"):
     clock : Clock or None
     order : int
     name : str
-        May end in ``*``, which Brian replaces by a number if the name is taken.
+        May end in ``*``, which Brian replaces with a number if the name is taken.
 
     Raises
     ------
@@ -52,17 +53,17 @@ def check_brian_arguments(dt=None, clock=None, order=0, name="object*"):
             raise TypeError(f"dt must be one time with a unit, such as 1*ms, got {dt!r}")
         if not 0 < float(dt) < math.inf:
             raise ValueError(f"dt must be above 0 and finite, got {dt!r}")
-    # Brian's default clock is a proxy for that of the device.
+    # Brian's default clock is a proxy for the device's clock.
     if clock is not None and clock is not defaultclock and not isinstance(clock, Clock):
         raise TypeError(f"clock must be a brian2.Clock such as Clock(dt=1*ms), got {clock!r}")
     if dt is not None and clock is not None:
-        raise ValueError("dt and clock must not be given together: a clock has a dt of its own")
+        raise ValueError("dt and clock must not be given together: a clock has its own dt")
     if isinstance(order, (bool, np.bool_)) or not isinstance(order, numbers.Integral):
         raise TypeError(f"order must be an integer, got {order!r}")
     if not isinstance(name, str):
         raise TypeError(f"name must be a string such as 'output', got {name!r}")
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*\*?", name):
         raise ValueError(
-            "name must be made of letters, digits and underscores, not begin with a digit, and may "
+            "name must be letters, digits and underscores, must not begin with a digit, and may "
             f"end in '*', got {name!r}"
         )

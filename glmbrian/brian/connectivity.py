@@ -1,14 +1,16 @@
-"""Which pairs of neurons synapses connect, and expressions in their indices.
+"""Pairs of neurons that synapses connect, and expressions in their indices.
 
-Pairs are found in NumPy when synapses are created. So the order of synapses is known on every
+NumPy finds the pairs when synapses are created. So the order of synapses is known on every
 device, weights can be set before a run, and random pairs are the same everywhere.
 """
 
 import functools
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ..core.randomness import derive_keys, uniforms
+from ..core.randomness import RandomState, derive_keys, uniforms
 from ..support.validation import check_size, real
 
 _CONNECTION_DRAWS = 7
@@ -34,7 +36,13 @@ _MATHEMATICS = {
 }
 
 
-def find_pairs(connect, n_source, n_target, p=1.0, random_state=None):
+def find_pairs(
+    connect: Any,
+    n_source: int,
+    n_target: int,
+    p: float = 1.0,
+    random_state: RandomState = None,
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Return the index arrays of the connected pairs.
 
     Parameters
@@ -43,7 +51,7 @@ def find_pairs(connect, n_source, n_target, p=1.0, random_state=None):
         All pairs or none, a condition in i, j, N_pre, N_post and ``rand()``, or index arrays.
     n_source, n_target : int
     p : float
-        Probability with which each of these pairs is connected.
+        Probability of connecting each of these pairs.
     random_state : None, int, RandomState or Generator
 
     Returns
@@ -53,10 +61,10 @@ def find_pairs(connect, n_source, n_target, p=1.0, random_state=None):
     Raises
     ------
     TypeError, ValueError
-        Naming the argument ``connect``, ``p`` or ``random_state``.
+        The message names the argument ``connect``, ``p`` or ``random_state``.
     """
     p = real(p, "p", 0, 1)
-    # Draw from NumPy's global generator only if there is something to draw.
+    # Use NumPy's global generator only if something is drawn.
     key = functools.cache(lambda: derive_keys(random_state, _CONNECTION_DRAWS)[0])
     if random_state is not None:
         key()
@@ -111,13 +119,15 @@ def _checked_indices(connect, n_source, n_target):
     return pre, post
 
 
-def check_distinct(pre, post):
+def check_distinct(pre: np.ndarray, post: np.ndarray) -> None:
     """Raise a ValueError if a pair occurs twice."""
     if np.unique(np.stack([pre, post]), axis=1).shape[1] != pre.size:
         raise ValueError("connect: a pair (i, j) is given twice, or is connected already")
 
 
-def evaluate_weights(expression, pre, post, n_source, n_target):
+def evaluate_weights(
+    expression: str, pre: np.ndarray, post: np.ndarray, n_source: int, n_target: int
+) -> NDArray[np.float64]:
     """Return the values of an expression for each pair, shape (n_pairs,)."""
     names = {"N_pre": n_source, "N_post": n_target, **_MATHEMATICS, "rand": _refuse, "randn": _refuse}
     allowed = "numbers, or an expression in i, j, N_pre and N_post such as 'exp(-abs(i - j))'"
@@ -140,7 +150,7 @@ def _refuse():
 def _evaluate(expression, name, pre, post, names, allowed, start=lambda position: None):
     """Return the values of an expression for each pair, as a list.
 
-    Each pair is evaluated by itself, so that Python's `and` and `or` work; `start` is called
+    Pairs are evaluated one at a time, so Python's `and` and `or` work; `start` is called
     with the position of each pair.
     """
     names = {**_FUNCTIONS, **names}

@@ -1,15 +1,18 @@
 """Rate encoding: intensities become Bernoulli spike trains.
 
-Probabilities are held as *levels* from 0 to 65536, in single precision, and compared with
-random integers of 16 bits; in the rare case that the two are equal a second draw decides
-(see `glmbrian.core.randomness.bernoulli`).  These comparisons are exact, so that every spike is
-the same on every device.
+Probabilities are stored as *levels* from 0 to 65536, in single precision, and compared with
+16-bit random integers; in the rare case of a tie a second draw decides (see
+`glmbrian.core.randomness.bernoulli`).  These comparisons are exact, so every spike is the
+same on every device.
 """
 
-import numpy as np
-from brian2 import NeuronGroup, TimedArray, second
+from typing import Any
 
-from ..core.randomness import derive_keys, split_key
+import numpy as np
+from brian2 import Clock, NeuronGroup, Quantity, TimedArray, second
+from numpy.typing import ArrayLike
+
+from ..core.randomness import RandomState, derive_keys, split_key
 from ..core.rate_code import check_intensities, levels, warn_of_small_integers
 from ..support.display import Described
 from ..support.validation import integer
@@ -22,11 +25,11 @@ from .target import add_index_alias, current_target, index_name, shared_flag
 
 _INPUT_DRAWS = 0
 
-#: The images are a TimedArray, of which image n is the value at n times this unit.  The unit is
-#: shorter than any time step, since Brian requires the two to fit.
+#: The images form a TimedArray; image n is its value at n times this unit.  The unit must be
+#: shorter than any time step, since Brian requires the two to be compatible.
 _IMAGE_NUMBER = 1e-9 * second
 
-#: Integers that go only up to this are probably not bytes; even low rates have larger ones.
+#: Integers up to this are probably not bytes; even low rates have larger ones.
 _SMALL = 16
 
 
@@ -40,27 +43,27 @@ class RateEncoder(Described, NeuronGroup):
         step (rounded to a multiple of 2**-16), real numbers from 0 to 1 with probability
         intensity / 2.  Real numbers that equal k / 255 up to rounding count as k.
     n_steps : int, optional
-        Steps for which each image is presented, one after the other; the last
-        one stays.  Needed if there are several images.
+        Steps for which each image is shown, one after the other; the last
+        one stays.  Required if there are several images.
     random_state : None, int, RandomState or Generator
-        Fixes the spikes drawn, on every device and target alike.  ``None`` takes
-        a state from NumPy's global generator, which `brian2.seed` sets on the
+        Makes the spikes reproducible, and the same on every device and target.  ``None``
+        takes a state from NumPy's global generator, which `brian2.seed` sets on the
         runtime device.
     dt, clock, order, name
         As for `brian2.NeuronGroup`.
     stream : str, optional
-        Encoders with the same `random_state` draw the same numbers; with streams of
-        different names they draw independent ones.
+        Encoders with the same `random_state` draw the same numbers, unless their streams
+        have different names.
 
     Attributes
     ----------
     intensity
-        Write only: sets the present image, shape (n_inputs,).
+        Write only: sets the current image, shape (n_inputs,).
     n_images : int
     n_steps : int or None
     step_count : int
-        Steps that the encoder has made.  They choose the image, whatever the network's time
-        is: an encoder that is added after some runs begins with its first image.
+        Steps that the encoder has made.  They select the image, independently of the network's
+        time: an encoder that is added after some runs begins with its first image.
 
     Raises
     ------
@@ -78,22 +81,25 @@ class RateEncoder(Described, NeuronGroup):
     [True, True]
     """
 
+    n_images: int
+    n_steps: int | None
+
     def __init__(
         self,
-        intensities,
-        n_steps=None,
-        random_state=None,
-        dt=None,
-        clock=None,
-        order=0,
-        name="rateencoder*",
-        stream=None,
-    ):
+        intensities: ArrayLike,
+        n_steps: int | None = None,
+        random_state: RandomState = None,
+        dt: Quantity | None = None,
+        clock: Clock | None = None,
+        order: int = 0,
+        name: str = "rateencoder*",
+        stream: str | None = None,
+    ) -> None:
         images = check_intensities(intensities, "intensities")
         if images.ndim not in (1, 2) or 0 in images.shape:
             raise ValueError(
-                "intensities must have the shape (n_inputs,) or (n_images, n_inputs), "
-                f"none of them 0, got {images.shape}"
+                "intensities must have the shape (n_inputs,) or (n_images, n_inputs) "
+                f"with sizes above 0, got {images.shape}"
             )
         images = np.atleast_2d(images)
         warn_of_small_integers(images, "intensities", _SMALL)
@@ -104,7 +110,7 @@ class RateEncoder(Described, NeuronGroup):
         check_brian_arguments(dt, clock, order, name)
         key = split_key(derive_keys(random_state, _INPUT_DRAWS, stream=stream)[0])
         index, shared = index_name("input_index"), shared_flag()
-        # Where groups cannot count, the time gives the step.
+        # Where groups cannot count steps, the time gives the step.
         self_counting = current_target().counts_steps
         step = f"({STEP_COUNT} - 1)" if self_counting else "glm_step(t, dt)"
         super().__init__(
@@ -148,7 +154,7 @@ class RateEncoder(Described, NeuronGroup):
 
     def _change_images(self, image_levels, index):
         """Show the images in turn."""
-        # A TimedArray is part of the program's data; other arrays would be variables.
+        # A TimedArray is part of the program's data; another array would be a variable.
         self.namespace["image_levels"] = TimedArray(image_levels, dt=_IMAGE_NUMBER)
         self.namespace["image_number"] = _IMAGE_NUMBER
         if not current_target().counts_steps:
@@ -170,7 +176,7 @@ class RateEncoder(Described, NeuronGroup):
             "first_step": STEP_COUNT,
             "level": f"image_levels({shown}, {index})",
         }
-        # In all other steps they keep their values, so that users may set them meanwhile.
+        # In other steps the variables keep their values, so users may set them.
         is_new, is_old = (f"int({STEP_COUNT} % {self.n_steps} {sign} 0)" for sign in ("==", "!="))
         self.run_regularly(
             "\n".join(
@@ -181,33 +187,33 @@ class RateEncoder(Described, NeuronGroup):
         )
 
     @property
-    def steps_done(self):
+    def steps_done(self) -> int:
         """Steps made so far, or planned so far for a standalone program."""
         if current_target().runs_at_once:
             return self.variables[STEP_COUNT].get_value().item()
         return self._steps_planned
 
-    def before_run(self, run_namespace):
-        # On GeNN, images change on a clock of their own.
+    def before_run(self, run_namespace: Any) -> None:
+        # On GeNN, images change on a separate clock.
         if self._dt_on_genn is not None and self.clock.dt != self._dt_on_genn:
             raise ValueError(
                 f"dt was {self._dt_on_genn} when {self.name} was created and is {self.clock.dt} "
-                "now; on GeNN, set defaultclock.dt before you create an encoder of several images"
+                "now; on GeNN, set defaultclock.dt before you create an encoder with several images"
             )
         warn_of_equal_draws(self)
         super().before_run(run_namespace)
 
-    def after_run(self):
+    def after_run(self) -> None:
         super().after_run()
         if not current_target().runs_at_once:
             self._steps_planned += planned_steps(self.clock)
 
     @property
-    def intensity(self):
+    def intensity(self) -> Any:
         raise AttributeError("intensity can only be set; `level` holds 65536 times the probability")
 
     @intensity.setter
-    def intensity(self, image):
+    def intensity(self, image: ArrayLike) -> None:
         image = check_intensities(image, "intensity")
         if image.shape != (len(self),):
             raise ValueError(f"intensity must have the shape ({len(self)},), got {image.shape}")

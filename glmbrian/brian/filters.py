@@ -1,30 +1,33 @@
-"""The filter of a GLM neuron: one state update a step, exact on every device.
+"""The filter of a GLM neuron: one state update per step, exact on every device.
 
-Filtering commutes with the weighted sum over inputs, so it is done once a target
-neuron and not once a synapse: an input spike adds its weight w_k to the *channel*
-k of the target, and the target filters its channels by the basis functions.  Here
-are two forms of the same map
+Filtering commutes with the weighted sum over inputs, so it is done once per target
+neuron, not once per synapse: an input spike adds its weight w_k to the *channel*
+k of the target, and the target filters its channels by the basis functions.  This module
+has two forms of the same map
 
     u(t) = bias + sum over lags l and channels c of matrix[l - 1, c] * c(t - l)
 
-where c(t) is what arrived in step t (more than the bias may be added to u):
+where c(t) is what arrived in step t (other terms besides the bias may be added to u):
 
 - `shift_register` writes the map as Brian code over `window - 1` variables.  It
   runs everywhere, GeNN included.
 - `ring_buffer` keeps the pending contributions in an array.  Its code does not
-  grow with the window, so that hundreds of lags compile in seconds.
+  grow with the window, so hundreds of lags compile in seconds.
 
-Both give the statements of a `StateUpdater`.
+Both return the statements of a `StateUpdater`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
-from brian2 import Function, get_device
+from brian2 import Function, NeuronGroup, get_device
+from numpy.typing import NDArray
 
-#: Longest window for which the filter is written out as Brian code; beyond it
-#: generating and compiling the text takes longer than the ring buffer's run.
+#: Longest window for which the filter is written out as Brian code; beyond it,
+#: generating and compiling the code takes longer than running the ring buffer.
 LONGEST_SHIFT_REGISTER = 40
 
 #: Variable of the group that counts its steps, for `ring_buffer`.
@@ -36,21 +39,23 @@ class StateUpdater:
     """A state update given as Brian code, for ``NeuronGroup(method=...)``.
 
     Brian keeps every updater that it has used until the process ends.  Updaters with the same
-    code are equal, so that it keeps only one of them.
+    code are equal, so it keeps only one of them.
     """
 
     code: str
 
-    def __call__(self, equations, variables=None, method_options=None):
+    def __call__(self, equations: Any, variables: Any = None, method_options: Any = None) -> str:
         return self.code
 
 
-def pending_names(window):
-    """Variables of `shift_register`: ``pending_l`` will reach u in l steps."""
+def pending_names(window: int) -> list[str]:
+    """Return the variables of `shift_register`: ``pending_l`` will reach u in l steps."""
     return [f"pending_{lag}" for lag in range(1, window)]
 
 
-def shift_register(matrix, channels, added=("bias",)):
+def shift_register(
+    matrix: NDArray[np.float64], channels: list[str], added: Sequence[str] = ("bias",)
+) -> str:
     """Return Brian code that filters by shifting registers.
 
     Parameters
@@ -62,7 +67,7 @@ def shift_register(matrix, channels, added=("bias",)):
         Names of the variables that are added to u.
     """
     pending = pending_names(matrix.shape[0])
-    # In this order, no statement reads what an earlier one has written.
+    # In this order, no statement reads what an earlier one wrote.
     targets = ["u"] + pending
     carried = pending + [None]
     lines = []
@@ -75,11 +80,16 @@ def shift_register(matrix, channels, added=("bias",)):
     return "\n".join(lines) + "\n"
 
 
-def ring_buffer(matrix, channels, name, added=("bias",)):
+def ring_buffer(
+    matrix: NDArray[np.float64],
+    channels: list[str],
+    name: str,
+    added: Sequence[str] = ("bias",),
+) -> tuple[str, Function]:
     """Return Brian code that filters in a ring buffer, and the function that it calls.
 
-    The buffer is the array variable ``ring`` of the neuron group (see
-    `add_ring`), `window` entries a neuron.
+    The buffer is the array variable ``ring`` of the neuron group (see `add_ring`), with
+    `window` entries per neuron.
 
     Parameters
     ----------
@@ -95,7 +105,7 @@ def ring_buffer(matrix, channels, name, added=("bias",)):
     -------
     code : str
     function : brian2.Function
-        To be put in the namespace of the group as `name`.
+        Put it into the namespace of the group as `name`.
     """
     arrived = f"{name}(i, {STEP_COUNT}, {', '.join(channels)})"
     lines = [f"u = {' + '.join([*added, arrived])}"]
@@ -103,21 +113,21 @@ def ring_buffer(matrix, channels, name, added=("bias",)):
     return "\n".join(lines) + "\n", _ring_function(tuple(map(tuple, matrix.tolist())), name)
 
 
-def add_ring(group, window):
+def add_ring(group: NeuronGroup, window: int) -> None:
     """Give `group` the array variable ``ring`` that `ring_buffer` needs."""
-    # With this index subgroups let it be: it is no variable of single neurons.
-    # Native code expects an array of double.
+    # This index makes subgroups ignore the array: it does not belong to single neurons.
+    # Native code expects an array of doubles.
     group.variables.add_array("ring", size=len(group) * window, index="0", dtype=np.float64)
 
 
-# As with state updaters, Brian keeps every function that it has generated code with.
+# As with state updaters, Brian keeps every function that it has generated code for.
 @lru_cache(maxsize=100)
 def _ring_function(rows, name):
     matrix = np.array(rows)
     window, n_channels = matrix.shape
 
-    # NumPy's implementation needs the group that owns the ring; Brian hands it
-    # over when it generates code.
+    # The NumPy implementation needs the group that owns the ring; Brian passes the
+    # group when it generates code.
     def numpy_code(owner):
         ring = owner.variables["ring"].get_value().reshape(-1, window)
 

@@ -1,18 +1,19 @@
-"""Functions that the package brings to Brian's equations, in each language.
+"""Functions that the package adds to Brian's equations, in each target language.
 
-NumPy takes them from `glmbrian.core`; their C++ and Cython is here.
+The NumPy versions come from `glmbrian.core`; the C++ and Cython code is here.
 """
 
 from importlib import resources
+from typing import Any
 
 import numpy as np
 from brian2 import Function, second
 from brian2.utils.stringtools import get_identifiers
 
-from ..core.activations import PROBIT
+from ..core.activations import PROBIT, Activation
 from ..core.randomness import bernoulli, join_key, uniforms
 
-#: How C++ functions begin.  GeNN defines the macro for code that runs on a GPU.
+#: Prefix of C++ functions.  GeNN defines the macro for code that runs on a GPU.
 CPP_FUNCTION = """
 #ifndef SUPPORT_CODE_FUNC
 #define SUPPORT_CODE_FUNC static inline
@@ -71,8 +72,8 @@ cdef inline double glm_unit(uint64_t word) noexcept nogil:
 def _brian_function(name, in_numpy, cpp, cython, more_arguments=(), returns=("float", 1)):
     """Make a Brian function of (key_low, key_high, presentation, step, index, ...).
 
-    `cpp` and `cython` are its code; in names that begin with ``glm_``, this prefix is replaced
-    by the function's name.
+    `cpp` and `cython` are its code; in names that begin with ``glm_``, the function's name
+    replaces this prefix.
     """
     return_type, return_unit = returns
     function = Function(
@@ -83,14 +84,14 @@ def _brian_function(name, in_numpy, cpp, cython, more_arguments=(), returns=("fl
         return_unit=return_unit,
         stateless=True,
     )
-    # The implementation that Brian makes of `in_numpy` checks units, and for that formats
-    # the result as text, in every call.
+    # Brian's own implementation for `in_numpy` checks units, and therefore formats the
+    # result as text in every call.
     function.implementations.add_implementation("numpy", in_numpy)
     arguments = ", ".join([_CPP_ARGUMENTS, *(f"double {argument}" for argument in more_arguments)])
 
     def own_names(code):
-        # Each function needs its own copy of the hash, under its own names, since the code
-        # of an object that uses two functions includes both.
+        # Each function needs its own copy of the hash with its own names, since the code of
+        # an object that uses two functions contains both.
         return code.replace("glm_", f"{name}_").replace("THIS", f"{name}({arguments})")
 
     for target in ("cpp", "genn"):
@@ -117,7 +118,7 @@ cdef inline double THIS noexcept nogil:
 """,
 )
 
-#: Brian function of the same arguments and a level: whether an event of that probability
+#: Brian function of the same arguments and a level: whether an event with that probability
 #: happens, see `bernoulli`.
 glm_bernoulli = _brian_function(
     "glm_bernoulli",
@@ -152,8 +153,8 @@ cdef inline bint THIS noexcept nogil:
 def _step_function():
     """Return the Brian function of (t, dt) that gives the number of the time step.
 
-    For GeNN, whose code knows only the time, and which takes ``int`` of a number for
-    its truth value.
+    For GeNN, whose code knows only the time, and which treats ``int`` of a number as its
+    truth value.
     """
     function = Function(
         lambda t, dt: np.floor(t / dt + 0.5).astype(int),
@@ -177,7 +178,7 @@ glm_step = _step_function()
 normal_cdf = Function(
     PROBIT.probability, arg_units=[1], return_unit=1, arg_types=["float"], return_type="float"
 )
-# Without the check of units that Brian adds, which formats the result as text each time.
+# Avoids the unit check that Brian adds, which formats the result as text each time.
 normal_cdf.implementations.add_implementation("numpy", PROBIT.probability)
 for _target in ("cpp", "genn"):
     normal_cdf.implementations.add_implementation(
@@ -196,7 +197,7 @@ cdef inline double normal_cdf(double u) noexcept nogil:
 )
 
 
-def namespace_of(activation):
-    """Return the functions by name that the expression of an `Activation` uses."""
+def namespace_of(activation: Activation) -> dict[str, Any]:
+    """Return the functions, by name, that the expression of an `Activation` uses."""
     uses_normal = "normal_cdf" in get_identifiers(activation.expression)
     return {**({"normal_cdf": normal_cdf} if uses_normal else {}), **activation.namespace}

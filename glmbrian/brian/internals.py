@@ -1,17 +1,19 @@
-"""All that the package needs from Brian 2 beyond its documented interface.
+"""Everything the package uses from Brian 2 beyond its documented interface.
 
-Each function says why; `tests/brian/test_brian_internals.py` checks each of them on the
-Brian version at hand.
+Each function says why; `tests/brian/test_brian_internals.py` checks each of them with the
+installed Brian version.
 """
 
 import logging
 import os
 import sys
 import threading
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from functools import cache
 from importlib import import_module
+from typing import Any
 
 import brian2
 import numpy as np
@@ -27,17 +29,17 @@ from .target import runs_at_once
 
 _BRIAN_VERSION = tuple(int(part) for part in brian2.__version__.split(".")[:2])
 
-#: Before 2.6 nothing inside a generated C++ program could end a run.
+#: Before Brian 2.6, a generated C++ program could not end a run.
 CPP_PROGRAM_CAN_STOP = _BRIAN_VERSION >= (2, 6)
 
 
-def networks_with(brian_object):
-    """Return the networks that `brian_object` is part of.
+def networks_with(brian_object: Any) -> list[Network]:
+    """Return the networks that contain `brian_object`.
 
-    Brian tells an object which of them runs it only after its first run.
+    Brian tells an object which network runs it only after its first run.
     """
-    # Copies, since another thread may be creating networks, and changing its own. One that
-    # is not complete yet has no objects, or no schedule.
+    # Copy the lists, since another thread may be creating or changing networks. An incomplete
+    # network may lack `objects`.
     networks = [reference() for reference in list(Network.__instances__())]
     return [
         network
@@ -50,29 +52,29 @@ def _contains(objects, wanted):
     return any(part is wanted or _contains(part.contained_objects, wanted) for part in list(objects))
 
 
-def network_of(brian_object):
+def network_of(brian_object: Any) -> Network:
     """Return the network that has run `brian_object`."""
     return next(net for net in networks_with(brian_object) if net.id == brian_object._network)
 
 
-def planned_steps(clock):
-    """Return the number of steps of the run that is being prepared, or has just been described.
+def planned_steps(clock: Any) -> int:
+    """Return the number of steps in the run that is being prepared, or was just described.
 
-    A standalone program has yet to run then, so the values of its variables are unknown.
+    A standalone program has not run yet, so the values of its variables are unknown.
     """
     return int(clock._i_end - clock.variables["timestep"].get_value().item())
 
 
-def spike_array(group):
-    """Return the variable in which a group keeps the spikes of this step.
+def spike_array(group: Any) -> Any:
+    """Return the variable that holds a group's spikes in the current step.
 
-    Entries are indices of neurons, the last entry is their number.  Needed by
-    operations that look at spikes as a whole; Brian offers them per synapse only.
+    Entries are indices of neurons; the last entry is their number.  Operations that use all
+    spikes at once need it; Brian's interface offers spikes only per synapse.
     """
     return group.variables["_spikespace"]
 
 
-def require_spikes(group, name):
+def require_spikes(group: Any, name: str) -> None:
     """Raise a TypeError naming the argument `name` unless `group` can spike."""
     whole = getattr(group, "source", group)
     if not isinstance(group, SpikeSource) or "_spikespace" not in getattr(whole, "variables", ()):
@@ -81,72 +83,72 @@ def require_spikes(group, name):
         )
 
 
-def delayed_arrivals(pathway):
-    """Return the synapses at which spikes sent in earlier steps arrive in this step.
+def delayed_arrivals(pathway: Any) -> np.ndarray:
+    """Return the synapses where spikes sent in earlier steps arrive in this step.
 
-    To be called on the runtime device, before the pathway takes the spikes of this
-    step: they are not among those returned.  Brian tells no one what arrives when.
+    Call it on the runtime device, before the pathway handles the spikes of this step, which
+    are therefore not included.  Brian's interface does not tell what arrives when.
     """
     return pathway.queue.peek().copy()
 
 
-def delay_steps(pathway):
+def delay_steps(pathway: Any) -> np.ndarray:
     """Return the delay of each synapse in steps of its source, rounded as Brian does.
 
-    The array has a single entry if all synapses have one delay.
+    The array has one entry if all synapses share one delay.
     """
     delays = pathway.variables["delay"].get_value()
     return np.floor(delays / pathway.source.clock.dt_ + 0.5).astype(int)
 
 
-def cpp_arriving_synapses(pathway, statement):
-    """Return C++ code that runs `statement` for each `synapse` at which a spike arrives.
+def cpp_arriving_synapses(pathway: Any, statement: str) -> str:
+    """Return C++ code that runs `statement` for each `synapse` where a spike arrives.
 
-    To be run after the pathway has taken the spikes of this step.
+    Run it after the pathway has handled the spikes of this step.
     """
-    queues = f"brian::{pathway.name}.queue"  # one a thread
+    queues = f"brian::{pathway.name}.queue"  # one per thread
     return f"for (auto* queue : {queues}) for (const int synapse : *queue->peek()) {statement}"
 
 
-def cpp_data(variable):
+def cpp_data(variable: Any) -> str:
     """Return the C++ expression for the first element of a Brian array."""
     name = get_device().get_array_name(variable, access_data=False)
     return f"brian::{name}.data()" if isinstance(variable, DynamicArrayVariable) else f"brian::{name}"
 
 
-def forget_values(variables):
+def forget_values(variables: Iterable[Any]) -> None:
     """Make the standalone device read these variables after the run.
 
-    It takes those for unchanged that no code of its own making writes to.
+    It assumes that a variable is unchanged if none of its own code writes to it.
     """
     for variable in variables:
         get_device().array_cache[variable] = None
 
 
-def remember_values(variable, values):
-    """Tell a standalone device what an array holds until a run may change it.
+def remember_values(variable: Any, values: Any) -> None:
+    """Tell a standalone device the contents of an array until a run may change it.
 
-    The device remembers values written to fixed arrays, but not those written to arrays
-    that grow, such as the variables of synapses.
+    The device remembers values written to fixed arrays, but not to arrays that grow, such as
+    the variables of synapses.
     """
     if not runs_at_once(get_device()):
         get_device().array_cache[variable] = np.array(values, dtype=variable.dtype)
 
 
-def run_args(values):
-    """Return a dict for ``device.run(run_args=...)`` of (group, name of variable): value."""
+def run_args(values: Mapping[tuple[Any, str], Any]) -> dict[Any, np.ndarray]:
+    """Return a dict for ``device.run(run_args=...)`` from (group, variable name): value."""
     if _BRIAN_VERSION < (2, 6):
         raise NotImplementedError(
             "run_args need Brian 2.6 or newer; set the values and build again instead"
         )
-    # Brian hashes the memory of an array, so it must be contiguous.
+    # Brian hashes the array's memory, so it must be contiguous.
     return {
         getattr(group, name): np.ascontiguousarray(value) for (group, name), value in values.items()
     }
 
 
 class _KnownTimeSteps(logging.Filter):
-    """Drops Brian's warning of different time steps, for some synaptic pathways."""
+    """Drops Brian's warning about different time steps for some synaptic pathways."""
 
     def __init__(self):
         super().__init__()
@@ -161,11 +163,11 @@ _known_time_steps = _KnownTimeSteps()
 logging.getLogger("brian2.synapses.synapses.synapses_dt_mismatch").addFilter(_known_time_steps)
 
 
-def time_steps_may_differ(synapses):
-    """Let Brian not warn that source and target of `synapses` have different time steps.
+def time_steps_may_differ(synapses: Any) -> None:
+    """Suppress Brian's warning that source and target of `synapses` have different time steps.
 
-    What comes of it is defined, and for a readout with steps of its own it would warn in
-    every run.  Brian can suppress the warning only for all synapses, the user's included.
+    The result is well defined, and a readout with its own time step would cause the warning in
+    every run.  Brian can suppress it only for all synapses, including the user's.
     """
     _known_time_steps.quoted_names.update(f"pathway '{pathway.name}'" for pathway in synapses._pathways)
 
@@ -174,15 +176,15 @@ def time_steps_may_differ(synapses):
 CPP_STOP_RUN = "Network::_globally_stopped = true;"
 
 
-def keep_time_after_stops(network):
-    """Give the clocks of a generated program the right time in runs that follow a stop.
+def keep_time_after_stops(network: Network) -> None:
+    """Give the clocks of a generated program the correct time in runs that follow a stop.
 
     Before each run Brian sets the clocks as if the previous run had reached its planned
-    end; the program's network and step count hold the actual time.  Call this when a run
+    end; the program's network and step count hold the actual time.  Call this after a run
     has been described.
     """
     device, name = get_device(), network.name
-    # Only the network that is about to run has objects, since each run clears its own.
+    # Only the network that is about to run has objects, since each run clears its network.
     code = f"""
 for (auto& object : {name}.objects) {{
     object.first->set_interval({name}.t, {name}.t);
@@ -195,10 +197,10 @@ for (auto& object : {name}.objects) {{
         device.insert_code("main", f"{name}.clear();")
 
 
-def read_time_after_program(network, group, variable):
-    """Let a generated program store the time at which `network` ended in an array of a `group`.
+def read_time_after_program(network: Network, group: Any, variable: str) -> None:
+    """Make a generated program store the time when `network` ended in a `variable` of `group`.
 
-    Brian's device reads the time of clocks, but assumes that the network ended as planned.
+    Brian's device reads the clocks' time, but assumes that the network ended as planned.
     """
     device = get_device()
     code = f"{cpp_data(group.variables[variable])}[0] = brian::{network.name}.t;"
@@ -207,13 +209,13 @@ def read_time_after_program(network, group, variable):
         forget_values([group.variables[variable]])
 
 
-def cpp_run_until(condition, network, clock):
-    """Return C++ code that goes on with a network's time steps until `condition` holds.
+def cpp_run_until(condition: str, network: Network, clock: Any) -> str:
+    """Return C++ code that continues a network's time steps until `condition` holds.
 
-    It belongs in the main function after a run of that network, which tells Brian
-    what its steps consist of; `clock` is the one clock of all.  Brian's own loop, until
-    2.11, asks for the processor time in every step: a system call that takes a fifth
-    of the time of a small network.
+    Put it into the main function after a run of that network, which tells Brian what the
+    steps consist of; all objects share `clock`.  Up to Brian 2.11, Brian's own loop reads
+    the processor time in every step: a system call that takes a fifth of the time of a
+    small network.
     """
     return f"""
 while (!({condition})) {{
@@ -224,15 +226,15 @@ while (!({condition})) {{
 """
 
 
-#: The order of operations in a time step that the model is written for.  brian2genn
-#: changes Brian's default for a whole process.
+#: The order of operations in a time step that the model requires.  brian2genn changes
+#: Brian's default for the whole process.
 SCHEDULE = ["start", "groups", "thresholds", "synapses", "resets", "end"]
 
 
-def complete_standard_streams():
+def complete_standard_streams() -> None:
     """Open the standard streams that this process lacks, on the null device.
 
-    When Brian calls a compiler, it redirects both output streams by their numbers, which
+    When Brian calls a compiler, it redirects both output streams by file descriptor, which
     fails in a process that was started without them.
     """
     while True:
@@ -245,12 +247,12 @@ def complete_standard_streams():
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (for as long as Python runs)
 
 
-#: The module `brian2.devices.device`, which the proxy of the same name hides.
+#: The module `brian2.devices.device`, hidden by the proxy of the same name.
 _devices = import_module("brian2.devices.device")
 
 
 class _Turns:
-    """Lets one thread at a time swap the active device, which all threads share."""
+    """Lets one thread at a time replace the active device, which all threads share."""
 
     def __init__(self):
         self._lock = threading.RLock()
@@ -261,10 +263,10 @@ class _Turns:
 
     @contextmanager
     def device(self, device):
-        """Make `device` the active one, and restore the former one afterwards.
+        """Make `device` active, and restore the previous device afterwards.
 
         Brian's own `set_device` and `reset_device` would copy the time step from one default
-        clock to the other, and write it into the user's standalone project.
+        clock to the other, and write it to the user's standalone project.
         """
         with self._lock:
             before = _devices.active_device
@@ -276,7 +278,7 @@ class _Turns:
                 yield device
             finally:
                 self._depth -= 1
-                # One of the user's threads may have chosen another device meanwhile.
+                # One of the user's threads may have set another device meanwhile.
                 if _devices.active_device is device:
                     _devices.active_device = before
 
@@ -293,10 +295,10 @@ _turns = _Turns()
 
 
 @contextmanager
-def runtime_device():
-    """Return a context for simulating in this process, even while a standalone network is described.
+def runtime_device() -> Iterator[Any]:
+    """Simulate in this process, even while the user is describing a standalone network.
 
-    Only one thread at a time can be in it.
+    Only one thread at a time can be in this context.
     """
     users = get_device()
     own = users if runs_at_once(users) else all_devices["runtime"]
@@ -304,24 +306,24 @@ def runtime_device():
         try:
             yield device
         except BaseException:
-            # Brian does not reset this itself after an error, and would take the next Ctrl-C
-            # for a request to stop this run.
+            # Brian does not reset this after an error, and would treat the next Ctrl-C as a
+            # request to stop this run.
             Network._globally_running = False
             raise
 
 
-def use_numpy(group):
-    """Let a group run on Brian's NumPy target, whatever the preferences say.
+def use_numpy(group: Any) -> None:
+    """Run a group on Brian's NumPy target, whatever the preferences.
 
-    For groups that have no argument `codeobj_class`.
+    For groups without an argument `codeobj_class`.
     """
     for part in (group, *group.contained_objects):
         part.codeobj_class = NumpyCodeObject
 
 
 @contextmanager
-def double_precision():
-    """Let Brian objects hold double precision, whatever the user's preference."""
+def double_precision() -> Iterator[None]:
+    """Create Brian objects in double precision, whatever the user's preference."""
     before = prefs.core.default_float_dtype
     prefs.core.default_float_dtype = np.float64
     try:
@@ -330,14 +332,14 @@ def double_precision():
         prefs.core.default_float_dtype = before
 
 
-def generate_in_double_precision(group):
-    """Let Brian generate the code of a group without rounding its constants.
+def generate_in_double_precision(group: Any) -> None:
+    """Make Brian generate a group's code without rounding its constants.
 
-    If single precision is preferred, Brian rounds the numbers in expressions, even where all
+    If single precision is preferred, Brian rounds the numbers in expressions even where all
     variables are double, and potentials would differ in the eighth digit.
     """
     for runner in group.contained_objects:
-        runner.__class__ = _in_double_precision(type(runner))
+        runner.__class__ = _in_double_precision(type(runner))  # type: ignore[arg-type]
 
 
 @cache
@@ -352,7 +354,7 @@ def _in_double_precision(runner_class):
 
 
 class UnknownName(KeyError, ValueError):
-    """An unknown name: a KeyError, as Brian raises, with a message that says what to write."""
+    """An unknown name: a KeyError, as in Brian, with a message that says what to write."""
 
     def __str__(self):
         return self.args[0]
@@ -368,22 +370,22 @@ class _ExplainedVariables(Variables):
             raise UnknownName(f"there is no variable {item!r}: {self.explanations[item]}") from None
 
 
-def explain_unknown_variables(group, explanations):
-    """Let a group explain names that look like its state variables but are not.
+def explain_unknown_variables(group: Any, explanations: dict[str, str]) -> None:
+    """Make a group explain names that look like its state variables but are not.
 
-    Monitors look names up in ``group.variables``, whose error message is the bare name.
-    `explanations` is a dict of names to texts.
+    Monitors look names up in ``group.variables``, whose error message is just the name.
+    `explanations` maps names to texts.
     """
     group.variables.__class__ = _ExplainedVariables
     group.variables.explanations = explanations
 
 
 @contextmanager
-def private_standalone_device():
-    """Return a context in which a fresh C++ standalone device is active.
+def private_standalone_device() -> Iterator[CPPStandaloneDevice]:
+    """Return a context in which a new C++ standalone device is active.
 
-    ``set_device("cpp_standalone")`` would switch to the one instance that the user
-    may be in the middle of describing a network for.
+    ``set_device("cpp_standalone")`` would switch to the shared instance, for which the user
+    may be describing a network.
     """
     complete_standard_streams()
     with _turns.device(CPPStandaloneDevice()) as device, double_precision():
@@ -392,11 +394,13 @@ def private_standalone_device():
 
 
 @contextmanager
-def private_genn_device(genn, cuda, header, **options):
-    """Return a context in which a fresh GeNN device is active.
+def private_genn_device(
+    genn: str | None, cuda: str | None, header: str, **options: Any
+) -> Iterator[Any]:
+    """Return a context in which a new GeNN device is active.
 
-    The device builds with these `options` when the network is run, since brian2genn cannot
-    build afterwards.
+    The device builds with these `options` when the network runs, since brian2genn cannot
+    build later.
 
     Parameters
     ----------
@@ -405,14 +409,14 @@ def private_genn_device(genn, cuda, header, **options):
     header : str
         A C++ header for all generated files.
     **options
-        Of brian2genn's `build`.
+        Options of brian2genn's `build`.
     """
     from brian2genn.device import GeNNDevice
 
     chosen = {
         "devices.genn.path": genn,
         "devices.genn.cuda_backend.cuda_path": cuda,
-        # With dense connectivity GeNN 4.9 stops.
+        # GeNN 4.9 fails with dense connectivity.
         "devices.genn.connectivity": "SPARSE",
         "codegen.cpp.headers": [*prefs["codegen.cpp.headers"], header],
     }
@@ -420,7 +424,7 @@ def private_genn_device(genn, cuda, header, **options):
     with _turns.device(GeNNDevice()) as device, double_precision(), _same_preferences():
         for name, value in chosen.items():
             prefs[name] = value
-        # It would tell the user to set back what is set back here.
+        # brian2genn would tell the user to restore preferences that are restored here.
         with catch_logs(log_level=logging.INFO):
             device.activate(build_on_run=True, **options)
             yield device
@@ -428,7 +432,7 @@ def private_genn_device(genn, cuda, header, **options):
 
 @contextmanager
 def _same_preferences():
-    """Restore all preferences afterwards, such as those that brian2genn changes by itself."""
+    """Restore all preferences afterwards, including those that brian2genn changes."""
     before, backup = dict(prefs), dict(prefs.backup_prefs)
     try:
         yield
@@ -439,12 +443,12 @@ def _same_preferences():
         prefs.backup_prefs = backup
 
 
-#: How the names of preferences begin that decide how C++ code is generated and compiled.
+#: Prefixes of the preferences that control how C++ code is generated and compiled.
 _CPP_PREFERENCES = ("codegen.cpp.", "devices.cpp_standalone.", "devices.genn.")
 
 
-def cpp_preferences():
-    """Return the preferences on which C++ programs depend.
+def cpp_preferences() -> dict[str, Any]:
+    """Return the preferences that affect C++ programs.
 
     They include those that a preference file sets for brian2genn before it is imported.
     """
@@ -452,16 +456,16 @@ def cpp_preferences():
     return {name: value for name, value in every.items() if name.startswith(_CPP_PREFERENCES)}
 
 
-def set_cpp_preferences(preferences):
+def set_cpp_preferences(preferences: Mapping[str, Any]) -> None:
     """Set all preferences to Brian's defaults, except those that `cpp_preferences` returned."""
     if any(name.startswith("devices.genn.") for name in preferences):
-        import brian2genn  # noqa: F401  (which registers the preferences)
+        import brian2genn  # noqa: F401  (registers the preferences)
     prefs.reset_to_defaults()
     for name, value in preferences.items():
         prefs[name] = value
 
 
-def genn_preference(name):
+def genn_preference(name: str) -> Any:
     """Return a preference of brian2genn, or None, without importing brian2genn.
 
     The import would register a device and preferences.
@@ -469,8 +473,8 @@ def genn_preference(name):
     return cpp_preferences().get(f"devices.genn.{name}")
 
 
-def signature(function):
-    """Return, as text, what determines the types of a Brian function in generated code."""
+def signature(function: Function) -> str:
+    """Return a text that identifies the types of a Brian function in generated code."""
     return repr([function._arg_types, function._return_type, function.stateless])
 
 
@@ -481,11 +485,11 @@ class _Uncalled:
         self.__name__ = name
 
 
-def without_python(value):
-    """Return a value of a namespace for use in C++ code only.
+def without_python(value: Any) -> Any:
+    """Return a namespace value for use in C++ code only.
 
-    Functions are copied without their Python and Cython code, which may refer to anything of
-    the user's and may not be available in another process.
+    Functions are copied without their Python and Cython code, which may refer to arbitrary user
+    objects and may not be available in another process.
     """
     if type(value) is not Function:
         return value

@@ -2,15 +2,25 @@
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
-from brian2 import DEFAULT_FUNCTIONS, NeuronGroup, TimedArray, get_unit, have_same_dimensions
+from brian2 import (
+    DEFAULT_FUNCTIONS,
+    Clock,
+    NeuronGroup,
+    Quantity,
+    TimedArray,
+    get_unit,
+    have_same_dimensions,
+)
 from brian2.utils.stringtools import get_identifiers, word_substitute
+from numpy.typing import ArrayLike, NDArray
 
-from ..core.activations import get_activation
+from ..core.activations import Activation, get_activation
 from ..core.bases import Basis, as_basis
-from ..core.randomness import derive_keys, split_key
+from ..core.randomness import RandomState, derive_keys, split_key
 from ..support.display import Described
 from ..support.renamed import renamed, warn_of_former_name
 from ..support.validation import check_size, finite_array, integer
@@ -40,7 +50,7 @@ _OUTPUT_DRAWS = 1
 
 _INDEX_ALIAS = "neuron_index"
 
-#: Words that a kernel must not be called, since its channels are named after it.
+#: Forbidden kernel names, since a kernel's channels are named after it.
 _RESERVED = ("feedback", "pending", "bias", "key", "clamp", "presentation", "w")
 
 
@@ -54,9 +64,9 @@ class GLMNeurons(Described, NeuronGroup):
 
     (eq. membrane_potential_GLM): the spikes x of its inputs weighted by synaptic
     kernels alpha = A w (see `GLMSynapses`), and its own spikes y weighted by the
-    feedback kernel beta = B v.  A spike in step t first moves u in step t + 1.
-    What drives the neurons besides spikes, such as a continuous stimulus or an
-    injected current, moves u at once.
+    feedback kernel beta = B v.  A spike in step t first changes u in step t + 1.
+    Other drive, such as a continuous stimulus or an injected current, changes u
+    immediately.
 
     Parameters
     ----------
@@ -70,21 +80,21 @@ class GLMNeurons(Described, NeuronGroup):
     activation : {"sigmoid", "probit", "cloglog"} or Activation
         The function g.
     random_state : None, int, RandomState or Generator
-        Fixes the spikes drawn, on every device and target alike.  ``None`` takes
-        a state from NumPy's global generator, which `brian2.seed` sets on the
+        Makes the spikes reproducible, and the same on every device and target.  ``None``
+        takes a state from NumPy's global generator, which `brian2.seed` sets on the
         runtime device.
     drive : str or TimedArray, optional
         What is added to u, without unit: an expression in ``t``, ``i`` and names
         that Brian finds in `namespace` or around the run, such as
-        ``"gain * stimulus(t, i)"`` or ``"0.5 * randn()"``; or a TimedArray, of one
-        dimension for all neurons alike or of the shape (n_steps, n).
+        ``"gain * stimulus(t, i)"`` or ``"0.5 * randn()"``; or a TimedArray, either
+        one-dimensional (the same for all neurons) or of shape (n_steps, n).
     namespace : dict, optional
-        Names for `drive`, which come before those around the run.
+        Names for `drive`, which take precedence over those around the run.
     dt, clock, order, name
         As for `brian2.NeuronGroup`; one step of the model is one `dt`.
     stream : str, optional
         Groups with the same `random_state` draw the same numbers, and a run warns about
-        this; with streams of different names they draw independent ones.
+        this, unless their streams have different names.
 
     Attributes
     ----------
@@ -98,7 +108,7 @@ class GLMNeurons(Described, NeuronGroup):
     firing_probability : array of float, shape (n,)
         g(u).
     drive : array of float, shape (n,)
-        What is added to u in this step.  Read only; without `drive` there is none.
+        What is added to u in this step.  Read only; exists only if `drive` is given.
     kernels : dict of str to Basis
     feedback_basis : Basis or None
     activation : Activation
@@ -111,19 +121,19 @@ class GLMNeurons(Described, NeuronGroup):
         If `drive` is a TimedArray on the GeNN device.
     DimensionMismatchError, KeyError
         When a run begins, if the expression `drive` has a unit, or uses a name that is
-        neither in `namespace` nor where the run is called (as the cause of Brian's
+        neither in `namespace` nor defined where the run is called (as the cause of Brian's
         exception).
 
     Notes
     -----
-    Neurons, synapses and their training compute in double precision, whatever Brian's
-    preference ``core.default_float_dtype`` says, and give the same results with either.
-    Two things follow the preference: on GeNN, the sums of arriving weights; and in C++
-    standalone, the numbers that `drive` takes from a namespace.
+    Neurons, synapses and training use double precision, whatever Brian's preference
+    ``core.default_float_dtype``, so it does not affect results.  There are two exceptions:
+    the sums of arriving weights on GeNN, and the numbers that `drive` takes from a namespace
+    in C++ standalone.
 
     Examples
     --------
-    Two neurons, with a step of current after 2 ms:
+    Two neurons with a current step after 2 ms:
 
     >>> import glmbrian as glm
     >>> from brian2 import Network, ms
@@ -139,22 +149,27 @@ class GLMNeurons(Described, NeuronGroup):
     array([1. , 3.5])
     """
 
+    kernels: dict[str, Basis]
+    feedback_basis: Basis | None
+    activation: Activation
+    filter_state: list[str]
+
     @renamed(feedback="feedback_basis")
     def __init__(
         self,
-        n,
-        kernels,
-        feedback_basis=None,
-        activation="sigmoid",
-        random_state=None,
-        drive=None,
-        namespace=None,
-        dt=None,
-        clock=None,
-        order=0,
-        name="glmneurons*",
-        stream=None,
-    ):
+        n: int,
+        kernels: Basis | dict[str, Basis],
+        feedback_basis: Basis | None = None,
+        activation: str | Activation = "sigmoid",
+        random_state: RandomState = None,
+        drive: str | TimedArray | None = None,
+        namespace: Mapping[str, Any] | None = None,
+        dt: Quantity | None = None,
+        clock: Clock | None = None,
+        order: int = 0,
+        name: str = "glmneurons*",
+        stream: str | None = None,
+    ) -> None:
         check_brian_arguments(dt, clock, order, name)
         n = integer(n, "n")
         kernels = named_kernels(kernels)
@@ -196,15 +211,15 @@ class GLMNeurons(Described, NeuronGroup):
         else:
             filtering, pending = shift_register(matrix, channels, added), pending_names(window)
 
-        # The group counts its own steps: the number that Brian gives to a time step
-        # jumps where dt changes between two runs.
+        # The group counts its own steps, since Brian's step number jumps if dt changes
+        # between two runs.
         update = StateUpdater(f"{STEP_COUNT} = {STEP_COUNT} + 1\n" + filtering)
 
         feedback_weights = [] if feedback_basis is None else feedback_weight_names(feedback_basis)
         parameters = ["bias"] + channels + pending + feedback_weights
         reals = ["u", "firing_probability", *added, *parameters]
-        # Brian hands a group to its state updater only if it has a differential
-        # equation.  This one is formal: the updater replaces it by the exact map.
+        # Brian calls a group's state updater only if the group has a differential
+        # equation.  This one is a formality: the updater replaces it with the exact map.
         equations = "du/dt = -u / dt : 1\n"
         equations += "".join(f"{parameter} : 1\n" for parameter in parameters)
         equations += drive_equation
@@ -231,7 +246,7 @@ class GLMNeurons(Described, NeuronGroup):
                 )
             ),
             namespace=namespace,
-            # Native code relies on these, whatever precision the user prefers.
+            # Native code requires these types, whatever precision the user prefers.
             dtype={
                 **dict.fromkeys(reals, np.float64),
                 **dict.fromkeys(("presentation", "first_step", STEP_COUNT), np.int64),
@@ -243,8 +258,8 @@ class GLMNeurons(Described, NeuronGroup):
         )
         add_index_alias(self, _INDEX_ALIAS)
         generate_in_double_precision(self)
-        # Attributes that are no state variables: Brian would take a later
-        # assignment for a misspelt one.
+        # Declare attributes that are not state variables: Brian would treat a later
+        # assignment as a misspelt state variable.
         for key, value in dict(
             kernels=kernels,
             feedback_basis=feedback_basis,
@@ -272,13 +287,13 @@ class GLMNeurons(Described, NeuronGroup):
         self.key_low, self.key_high = draw_key
 
     @property
-    def feedback_weights(self):
+    def feedback_weights(self) -> WriteThrough:
         """Weights v of the feedback kernel, shape (n, n_basis)."""
         self._require_feedback()
         return WriteThrough(self._read_feedback(), "feedback_weights", self._set_feedback_items)
 
     @feedback_weights.setter
-    def feedback_weights(self, weights):
+    def feedback_weights(self, weights: ArrayLike) -> None:
         for name, column in self._feedback_columns(weights).items():
             setattr(self, name, column)
 
@@ -293,7 +308,7 @@ class GLMNeurons(Described, NeuronGroup):
         return weights
 
     def _feedback_columns(self, weights):
-        """Return the values of `weights` for each variable that holds a part of them."""
+        """Return the part of `weights` for each variable, as a dict."""
         self._require_feedback()
         shape = (len(self), self.feedback_basis.n_basis)
         weights = finite_array(weights, "feedback_weights")
@@ -305,8 +320,10 @@ class GLMNeurons(Described, NeuronGroup):
             ) from None
         return dict(zip(feedback_weight_names(self.feedback_basis), weights.T))
 
-    def run_args(self, bias=None, feedback_weights=None):
-        """Return what ``device.run(run_args=...)`` needs to start a program with other values.
+    def run_args(
+        self, bias: ArrayLike | None = None, feedback_weights: ArrayLike | None = None
+    ) -> dict[Any, np.ndarray]:
+        """Return arguments for ``device.run(run_args=...)`` to run a program with other values.
 
         Parameters
         ----------
@@ -320,30 +337,36 @@ class GLMNeurons(Described, NeuronGroup):
 
         Notes
         -----
-        For programs of the C++ standalone device that have been built already, with
-        Brian 2.6 or newer.
+        For C++ standalone programs that are already built, with Brian 2.6 or newer.
 
         Examples
         --------
-        After ``device.build()`` this is ``device.run(run_args=neurons.run_args(bias=-3))``:
+        After ``device.build()``, call ``device.run(run_args=neurons.run_args(bias=-3))``:
 
         >>> import glmbrian as glm
         >>> neurons = glm.GLMNeurons(2, glm.IndicatorBasis(1), feedback_basis=glm.IndicatorBasis(2))
         >>> [view.name for view in neurons.run_args(-3, feedback_weights=-1)]  # doctest: +SKIP
         ['bias', 'feedback_weight_0', 'feedback_weight_1']
         """
-        values = {} if bias is None else {"bias": finite_array(bias, "bias")}
+        values = {}
+        if bias is not None:
+            bias = finite_array(bias, "bias")
+            if bias.shape not in ((), (1,), (len(self),)):
+                raise ValueError(
+                    f"bias must be one number, or one for each of {len(self)} neurons, got {bias.shape}"
+                )
+            values["bias"] = np.broadcast_to(bias, (len(self),))
         if feedback_weights is not None:
             values.update(self._feedback_columns(feedback_weights))
         return run_args({(self, name): value for name, value in values.items()})
 
     @property
-    def feedback(self):
+    def feedback(self) -> Basis | None:
         """The former name of `feedback_basis`."""
         warn_of_former_name("feedback", "feedback_basis")
         return self.feedback_basis
 
-    def feedback_kernels(self):
+    def feedback_kernels(self) -> NDArray[np.float64]:
         """Return the feedback kernels beta = B v.
 
         Returns
@@ -358,7 +381,7 @@ class GLMNeurons(Described, NeuronGroup):
 
         Examples
         --------
-        Neurons that are refractory for a while:
+        Neurons with a refractory period:
 
         >>> import glmbrian as glm
         >>> neurons = glm.GLMNeurons(2, glm.IndicatorBasis(1), feedback_basis=glm.IndicatorBasis(3))
@@ -368,7 +391,7 @@ class GLMNeurons(Described, NeuronGroup):
                [-8.,  0.,  0.]])
         """
         self._require_feedback()
-        return self.feedback_basis.kernels(self.feedback_weights)
+        return self.feedback_basis.kernels(self.feedback_weights)  # type: ignore[union-attr]
 
     def _require_feedback(self):
         if self.feedback_basis is None:
@@ -377,23 +400,23 @@ class GLMNeurons(Described, NeuronGroup):
                 "GLMNeurons(..., feedback_basis=basis)"
             )
 
-    def get_states(self, *args, level=0, **kwds):
-        """As `brian2.NeuronGroup.get_states`, with all that has arrived."""
+    def get_states(self, *args: Any, level: int = 0, **kwds: Any) -> Any:
+        """Like `brian2.NeuronGroup.get_states`, but includes all input that has arrived."""
         states = super().get_states(*args, level=level + 1, **kwds)
         if isinstance(states, dict) and "ring" in states:
-            # Brian takes it for one number, and reads the first.
+            # Brian treats the ring as one number, and reads only the first.
             states["ring"] = self.variables["ring"].get_value().copy()
         return states
 
-    def set_states(self, values, *args, level=0, **kwds):
-        """As `brian2.NeuronGroup.set_states`, for what `get_states` returned."""
+    def set_states(self, values: Any, *args: Any, level: int = 0, **kwds: Any) -> None:
+        """Like `brian2.NeuronGroup.set_states`, for what `get_states` returned."""
         if isinstance(values, dict) and "ring" in values:
             values = dict(values)
             self.variables["ring"].set_value(values.pop("ring"))
         super().set_states(values, *args, level=level + 1, **kwds)
 
-    def before_run(self, run_namespace):
-        # A population sets `fitted_dt`: at another step its parameters mean nothing.
+    def before_run(self, run_namespace: Any) -> None:
+        # A population sets `fitted_dt`: its parameters are valid only for that step.
         require_step(self, self.fitted_dt, "neurons")
         try:
             self.resolve_all(self._drive_names, run_namespace)
@@ -415,12 +438,12 @@ class GLMNeurons(Described, NeuronGroup):
             "feedback": self.feedback_basis,
         }
 
-    def clear(self):
-        """Forget all spikes that have arrived: every filter starts anew.
+    def clear(self) -> None:
+        """Forget all spikes that have arrived, resetting every filter.
 
         Examples
         --------
-        A spike is seen for three steps, but not after `clear`:
+        A spike has an effect for three steps, but not after `clear`:
 
         >>> import glmbrian as glm
         >>> from brian2 import Network, SpikeGeneratorGroup, ms, prefs
@@ -443,22 +466,23 @@ class GLMNeurons(Described, NeuronGroup):
         self.u_ = 0
 
 
-def channel_names(kernel, basis):
-    """Names of the variables in which the spikes of a kernel arrive."""
+def channel_names(kernel: str, basis: Basis) -> list[str]:
+    """Return the names of the variables that receive a kernel's spikes."""
     return [f"{kernel}_{k}" for k in range(basis.n_basis)]
 
 
-def feedback_weight_names(feedback_basis):
+def feedback_weight_names(feedback_basis: Basis) -> list[str]:
+    """Return the names of the variables that hold the feedback weights."""
     return [f"feedback_weight_{k}" for k in range(feedback_basis.n_basis)]
 
 
 def _drive(drive, n):
-    """Return the equation of a drive, and the namespace that it needs."""
+    """Return the equation of a drive and the namespace it needs."""
     index = index_name(_INDEX_ALIAS)
     if isinstance(drive, TimedArray):
         if not current_target().has_arrays:
             raise NotImplementedError(
-                "drive: there are no TimedArrays on GeNN; use an expression in t and i, or "
+                "drive: GeNN does not support TimedArrays; use an expression in t and i, or "
                 "another device"
             )
         if not have_same_dimensions(drive.dim, 1):
@@ -485,14 +509,14 @@ def _drive(drive, n):
     names = get_identifiers(drive)
     if "drive" in names:
         raise ValueError(f"drive must not use the name 'drive' itself, got {drive!r}")
-    # Random numbers are drawn once a step, however often the drive is read.
+    # Draw random numbers once per step, however often the drive is read.
     random = any(name in names and not f.stateless for name, f in DEFAULT_FUNCTIONS.items())
     flag = "(constant over dt)" if random else ""
     return f"drive = {word_substitute(drive, {'i': index})} : 1 {flag}\n", {}
 
 
-def named_kernels(kernels):
-    """Return the argument `kernels` of `GLMNeurons` as a dict, after checks."""
+def named_kernels(kernels: Any) -> dict[str, Basis]:
+    """Check the argument `kernels` of `GLMNeurons` and return it as a dict."""
     if isinstance(kernels, Basis):
         return {"stimulus": kernels}
     if not isinstance(kernels, dict) or not kernels:
@@ -502,14 +526,16 @@ def named_kernels(kernels):
         )
     for key, basis in kernels.items():
         if not isinstance(key, str) or not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", key):
-            raise ValueError(f"kernels: a name must be of letters, digits and underscores, got {key!r}")
+            raise ValueError(
+                f"kernels: a name must consist of letters, digits and underscores, got {key!r}"
+            )
         if key.split("_")[0] in _RESERVED:
-            raise ValueError(f"kernels: the name {key!r} is taken by the model itself")
+            raise ValueError(f"kernels: the name {key!r} is taken by the model")
         as_basis(basis, f"kernels[{key!r}]")
     return dict(kernels)
 
 
-def stacked(matrices):
+def stacked(matrices: Sequence[np.ndarray]) -> np.ndarray:
     """Put basis matrices side by side, padding short windows with zeros."""
     window = max(matrix.shape[0] for matrix in matrices)
     return np.hstack([np.pad(matrix, ((0, window - matrix.shape[0]), (0, 0))) for matrix in matrices])

@@ -1,12 +1,12 @@
-"""Brian functions that are called for what they do, and not for a value."""
+"""Brian functions that are called for their side effects."""
 
 from brian2 import Function
 
 
-def new_operation():
-    """Return a Brian function of an integer, to an integer, that is called in every step.
+def new_operation() -> Function:
+    """Return a Brian function from integer to integer that is called in every step.
 
-    Its code is to be added, as an implementation for each target.
+    The caller adds an implementation for each target.
     """
     return Function(
         lambda value: None,

@@ -1,11 +1,12 @@
-"""The stop condition: a presentation is over at the first output spike."""
+"""The stop condition: a presentation ends at the first output spike."""
 
 import numpy as np
-from brian2 import get_device
+from brian2 import NeuronGroup, get_device
 from brian2.core.base import BrianObject
 from brian2.core.magic import stop
 from brian2.core.variables import Variables
 from brian2.groups.group import Group
+from brian2.groups.subgroup import Subgroup
 
 from ..support.display import Described
 from .arguments import check_brian_arguments
@@ -25,15 +26,15 @@ from .target import current_target
 class FirstSpikeStop(Described, Group):
     """Ends the run at the end of the step in which one of the neurons first spikes.
 
-    With one run a presentation, no steps are simulated after a decision: on the
-    runtime device ``run`` returns, and a generated C++ program goes on with the
-    next ``run``.  (`GLMClassifier` compiles all presentations into one run, in
-    which a decision likewise ends the presentation and starts the next.)
+    With one run per presentation, no steps are simulated after a decision: on the
+    runtime device ``run`` returns, and a generated C++ program continues with the
+    next ``run``.  (`GLMClassifier` compiles all presentations into one run, where
+    a decision also ends the presentation and starts the next.)
 
     Parameters
     ----------
     neurons : NeuronGroup or Subgroup
-        The neurons to be watched.
+        The neurons to watch.
     name : str, optional
 
     Raises
@@ -41,13 +42,13 @@ class FirstSpikeStop(Described, Group):
     TypeError
         If `neurons` do not spike.
     NotImplementedError
-        On the GeNN device, and in C++ standalone with a Brian before 2.6.
+        On the GeNN device, and in C++ standalone with Brian before 2.6.
 
     Notes
     -----
-    On the C++ standalone device this needs Brian 2.6 or newer: before, a
-    generated program could not end a run.  There, ``network.t`` is right once the program
-    has run; before, it is the time at which all runs would end without a stop.
+    The C++ standalone device needs Brian 2.6 or newer: with older versions a generated
+    program cannot end a run.  On this device ``network.t`` is correct after the program
+    has run; before that, it is the time at which all runs would end without a stop.
 
     Examples
     --------
@@ -63,12 +64,12 @@ class FirstSpikeStop(Described, Group):
 
     add_to_magic_network = True
 
-    def __init__(self, neurons, name="firstspikestop*"):
+    def __init__(self, neurons: NeuronGroup | Subgroup, name: str = "firstspikestop*") -> None:
         require_spikes(neurons, "neurons")
         if not current_target().can_stop:
             raise NotImplementedError(
                 "FirstSpikeStop: GeNN cannot end a run at a spike; use another device, or "
-                "GLMClassifier(device='genn'), which decides at the first spike all the same"
+                "GLMClassifier(device='genn'), which still decides at the first spike"
             )
         check_brian_arguments(name=name)
         group = getattr(neurons, "source", neurons)
@@ -87,7 +88,7 @@ class FirstSpikeStop(Described, Group):
             f"done = {function}(done)", clock=group.clock, when="end", name=f"{self.name}_operation"
         )
 
-    def after_run(self):
+    def after_run(self) -> None:
         super().after_run()
         if not current_target().runs_at_once:
             network = network_of(self)
@@ -95,7 +96,7 @@ class FirstSpikeStop(Described, Group):
             read_time_after_program(network, self, "network_time")
 
     def _check_for_invalid_states(self):
-        # Brian calls this once a program has run.
+        # Brian calls this after a program has run.
         super()._check_for_invalid_states()
         if not current_target().runs_at_once:
             network_of(self).t_ = self.variables["network_time"].get_value().item()
@@ -108,7 +109,7 @@ class FirstSpikeStop(Described, Group):
 
 
 def _stop_function(name, group, first, last):
-    """Return the Brian function that stops if a neuron from [first, last) spiked."""
+    """Return a Brian function that stops the run if a neuron in [first, last) spiked."""
 
     def numpy_code(owner):
         spikespace = spike_array(group).get_value()

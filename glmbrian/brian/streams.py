@@ -1,13 +1,15 @@
-"""A warning if groups of a network draw the same random numbers."""
+"""A warning when groups in a network draw the same random numbers."""
+
+from typing import Any
 
 from ..support.validation import warn
 from .internals import networks_with
 
 
-def warn_of_equal_draws(group):
+def warn_of_equal_draws(group: Any) -> None:
     """Warn if other active groups in the network of `group` draw the same numbers.
 
-    Only the first of these groups warns, so that each run warns once.
+    Only the first of these groups warns, so each run warns once.
     """
     for network in networks_with(group):
         equal = [
@@ -18,7 +20,7 @@ def warn_of_equal_draws(group):
         if len(equal) > 1 and equal[0] is group:
             names = " and ".join(other.name for other in equal)
             warn(
-                f"{names} draw the same random numbers, since they have the same random_state: they have "
-                "exactly the same noise. Give each another random_state or a stream of its own, as in "
+                f"{names} draw the same random numbers, because they have the same random_state: their noise is "
+                "identical. Give each its own random_state or stream, as in "
                 f"{type(group).__name__}(..., stream={group.name!r})"
             )

@@ -1,12 +1,16 @@
-"""Synapses of GLM neurons: each carries the weights of a temporal kernel."""
+"""Synapses of GLM neurons: each holds the weights of a temporal kernel."""
 
 import inspect
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from brian2 import Quantity, Synapses, have_same_dimensions, second
 from brian2.groups.subgroup import Subgroup
+from numpy.typing import ArrayLike, NDArray
 
+from ..core.bases import Basis
+from ..core.randomness import RandomState
 from ..support.display import Described
 from ..support.validation import check_size, choice, finite_array
 from .arguments import check_brian_arguments
@@ -22,7 +26,7 @@ from .neurons import GLMNeurons, channel_names
 from .target import current_target
 from .write_through import WriteThrough
 
-#: Arguments of `brian2.Synapses` that `GLMSynapses` does not take, with reasons and alternatives.
+#: Arguments of `brian2.Synapses` that `GLMSynapses` does not accept, with reasons or alternatives.
 _OWN = {
     "model": "the only variables of these synapses are their weights",
     "on_pre": "a spike of the source adds w to the channels of the target; put other effects into "
@@ -35,12 +39,12 @@ _OWN = {
 
 
 class GLMSynapses(Described, Synapses):
-    """Synapses whose weights w stand for kernels alpha = A w.
+    """Synapses whose weights w define kernels alpha = A w.
 
     A spike of the source adds w to the channels of the target, which filters them by
-    the basis A of the kernel: eq. Ex_GLM_1.  Stimulus and lateral coupling kernels alike.
-    Where source and target have different time steps, a spike counts for the target's step in
-    which it arrives, and delays are in steps of the source.
+    the basis A of the kernel: eq. Ex_GLM_1.  This holds for stimulus and lateral coupling
+    kernels.  If source and target have different time steps, a spike counts in the target's
+    step in which it arrives, and delays are in steps of the source.
 
     Parameters
     ----------
@@ -51,15 +55,16 @@ class GLMSynapses(Described, Synapses):
     kernel : str
         Name of one of the target's kernels.
     connect : bool, str or pair of arrays
-        ``True`` connects all pairs, ``False`` none yet (see `connect`).  A condition in
-        ``i``, ``j``, ``N_pre``, ``N_post`` and ``rand()`` such as ``"i != j"``, or the index
-        arrays ``(i, j)``, connects some.
+        ``True`` connects all pairs, ``False`` none yet (see `connect`).  To connect some,
+        give a condition in ``i``, ``j``, ``N_pre``, ``N_post`` and ``rand()`` such as
+        ``"i != j"``, or index arrays ``(i, j)``.
     random_state : None, int, RandomState or Generator
-        Fixes what ``rand()`` draws, the same on every device.  ``None`` takes a state from
-        NumPy's global generator, which `brian2.seed` sets on the runtime device.
+        Makes the draws of ``rand()`` reproducible, and the same on every device.  ``None``
+        takes a state from NumPy's global generator, which `brian2.seed` sets on the runtime
+        device.
     **kwds
-        Passed to `brian2.Synapses`: ``delay`` (added to the lag of one step that every
-        kernel has), ``on_post`` (statements for a spike of the target, in which the
+        Passed to `brian2.Synapses`: ``delay`` (in addition to the lag of one step that
+        every kernel has), ``on_post`` (statements for a spike of the target, where the
         weights are called ``w_0``, ``w_1``, ...), ``namespace``, ``dt``, ``clock``, ``order``,
         ``name``.
 
@@ -69,7 +74,7 @@ class GLMSynapses(Described, Synapses):
         Weights of the kernels; 0 where there is no synapse.  May be set as a whole, by
         index as in ``synapses.w[0, 1] = 2`` or ``synapses.w *= 2``, or by an expression
         in ``i``, ``j``, ``N_pre`` and ``N_post``.  Values for pairs without a synapse are
-        ignored; an index at which there is no synapse at all is an error.
+        ignored; an index that selects no synapse at all is an error.
 
     Raises
     ------
@@ -92,7 +97,18 @@ class GLMSynapses(Described, Synapses):
     (3, 3, 5)
     """
 
-    def __init__(self, source, target, kernel="stimulus", connect=True, random_state=None, **kwds):
+    basis: Basis
+    kernel: str
+
+    def __init__(
+        self,
+        source: Any,
+        target: GLMNeurons | Subgroup,
+        kernel: str = "stimulus",
+        connect: Any = True,
+        random_state: RandomState = None,
+        **kwds: Any,
+    ) -> None:
         neurons = target.source if isinstance(target, Subgroup) else target
         if not isinstance(neurons, GLMNeurons):
             raise TypeError(f"target must be GLMNeurons or a subgroup of them, got {target!r}")
@@ -118,8 +134,8 @@ class GLMSynapses(Described, Synapses):
                 dtype=dict.fromkeys(weights, np.float64),
             )
 
-        # If Synapses cannot change all channels, the others go into objects of their own,
-        # which the network takes along with this one.
+        # If one Synapses object cannot change all channels, the others get separate objects,
+        # which the network includes together with this one.
         n_own = current_target().targets_a_pathway or basis.n_basis
         super().__init__(source, target, **model(weights[:n_own], channels[:n_own]), **kwds)
         holders = [self] * n_own
@@ -149,7 +165,14 @@ class GLMSynapses(Described, Synapses):
     def _holders(self):
         return list(dict.fromkeys(holder for holder, _ in self._weights))
 
-    def connect(self, condition=None, i=None, j=None, p=1.0, random_state=None):
+    def connect(
+        self,
+        condition: Any = None,
+        i: ArrayLike | None = None,
+        j: ArrayLike | None = None,
+        p: float = 1.0,
+        random_state: RandomState = None,
+    ) -> None:
         """Add synapses, with weights of 0.
 
         Parameters
@@ -157,21 +180,21 @@ class GLMSynapses(Described, Synapses):
         condition : bool, str or pair of arrays, optional
             As for `GLMSynapses`; by default all pairs.
         i, j : int or array_like of int, optional
-            In place of `condition`: indices of source and target, of the same length; a
-            single index goes with all of the other.
+            Instead of `condition`: indices of source and target, of the same length; a
+            single index is paired with all of the other.
         p : float
-            Probability with which each of the pairs is connected.
+            Probability of connecting each of the pairs.
         random_state : None, int, RandomState or Generator
-            Fixes which pairs, the same on every device.  ``None`` takes a state from
-            NumPy's global generator.
+            Makes the choice of pairs reproducible, and the same on every device.  ``None``
+            takes a state from NumPy's global generator.
 
         Raises
         ------
         TypeError, ValueError
-            If an argument is of the wrong type or out of range, a pair is connected already,
+            If an argument is of the wrong type or out of range, a pair is already connected,
             or a `Trainer` learns the weights.
         NotImplementedError
-            On a standalone device after a run has been described, if there are synapses.
+            On a standalone device, if there are synapses and a run has been described.
 
         Examples
         --------
@@ -185,7 +208,7 @@ class GLMSynapses(Described, Synapses):
         """
         if self._is_learned:
             raise ValueError(
-                f"{self.name} must be connected before a Trainer is made that learns its weights"
+                f"{self.name} must be connected before you create a Trainer that learns its weights"
             )
         if (i is None) != (j is None):
             raise ValueError("i and j must be given together; for a rule, write a condition in i and j")
@@ -194,7 +217,7 @@ class GLMSynapses(Described, Synapses):
                 raise ValueError("connect takes either a condition or i and j, not both")
             if isinstance(i, str) or isinstance(j, str):
                 raise TypeError("i and j must be integers; for a rule, write a condition in i and j")
-            condition = np.atleast_1d(i), np.atleast_1d(j)
+            condition = np.atleast_1d(i), np.atleast_1d(j)  # type: ignore[arg-type]
             if 1 in (condition[0].size, condition[1].size):
                 condition = np.broadcast_arrays(*condition)
         elif condition is None:
@@ -214,8 +237,8 @@ class GLMSynapses(Described, Synapses):
         self._pre, self._post = all_pre, all_post
         self._remember(np.concatenate([before, np.zeros((pre.size, len(self._weights)))]))
 
-    def learned_weights(self):
-        """Return what a `Trainer` needs to change the weights; afterwards no synapses can be added.
+    def learned_weights(self) -> tuple[list[Any], NDArray[np.int_]]:
+        """Return what a `Trainer` needs to change the weights, and forbid adding synapses.
 
         Returns
         -------
@@ -237,28 +260,31 @@ class GLMSynapses(Described, Synapses):
         return self._variables(), self._post + getattr(self.target, "start", 0)
 
     @property
-    def w(self):
+    def w(self) -> WriteThrough:
         return WriteThrough(self._read(), "w", self._set_items)
 
     @w.setter
-    def w(self, value):
-        shape = self._shape()
-        if isinstance(value, str):
-            value = evaluate_weights(value, self._pre, self._post, *shape[:2])
-            written = np.repeat(finite_array(value, "w")[:, np.newaxis], shape[2], axis=1)
-        else:
-            value = finite_array(value, "w")
-            try:
-                value = np.broadcast_to(value, shape)
-            except ValueError:
-                raise ValueError(
-                    f"w must have the shape {shape} or broadcast to it, got {np.shape(value)}"
-                ) from None
-            written = value[self._pre, self._post]
+    def w(self, value: ArrayLike | str) -> None:
+        written = self._of_each_synapse(value)
         if self._pre.size:
             for (holder, name), column in zip(self._weights, written.T):
                 setattr(holder, name, column)
             self._remember(written)
+
+    def _of_each_synapse(self, value):
+        """Return what `w` may be set to as an array of shape (n_synapses, n_basis)."""
+        shape = self._shape()
+        if isinstance(value, str):
+            value = evaluate_weights(value, self._pre, self._post, *shape[:2])
+            return np.repeat(finite_array(value, "w")[:, np.newaxis], shape[2], axis=1)
+        value = finite_array(value, "w")
+        try:
+            value = np.broadcast_to(value, shape)
+        except ValueError:
+            raise ValueError(
+                f"w must have the shape {shape} or broadcast to it, got {np.shape(value)}"
+            ) from None
+        return value[self._pre, self._post]
 
     def _remember(self, values):
         for variable, column in zip(self._variables(), values.T):
@@ -300,27 +326,33 @@ class GLMSynapses(Described, Synapses):
         self.w = w
         return self._read()
 
-    def run_args(self, w):
-        """Return what ``device.run(run_args=...)`` needs to start a program with other weights.
+    def run_args(self, w: ArrayLike | str) -> dict[Any, np.ndarray]:
+        """Return arguments for ``device.run(run_args=...)`` to run a program with other weights.
 
         Parameters
         ----------
-        w : array_like of float
+        w : array_like of float, or str
             As for the attribute `w`.
 
         Returns
         -------
         dict
 
+        Raises
+        ------
+        TypeError, ValueError
+            As for the attribute `w`.
+        NotImplementedError
+            With Brian 2.5.
+
         Notes
         -----
-        For programs of the C++ standalone device that have been built already, with
-        Brian 2.6 or newer.
+        For C++ standalone programs that are already built, with Brian 2.6 or newer.
 
         Examples
         --------
-        After ``device.build()`` this is ``device.run(run_args=synapses.run_args(0.5))``.  A
-        program knows a variable for each basis function:
+        After ``device.build()``, call ``device.run(run_args=synapses.run_args(0.5))``.  A
+        program has one variable per basis function:
 
         >>> import glmbrian as glm
         >>> neurons = glm.GLMNeurons(3, {"coupling": glm.IndicatorBasis(2)})
@@ -329,8 +361,7 @@ class GLMSynapses(Described, Synapses):
         ... }  # doctest: +SKIP
         {'w_0': [0.5, 0.5], 'w_1': [2.0, 2.0]}
         """
-        value = np.broadcast_to(finite_array(w, "w"), self._shape())[self._pre, self._post]
-        return run_args(dict(zip(self._weights, value.T)))
+        return run_args(dict(zip(self._weights, self._of_each_synapse(w).T)))
 
     def _title(self):
         return f"{type(self).__name__} {self.name!r} with {self._pre.size} synapses"
@@ -342,7 +373,7 @@ class GLMSynapses(Described, Synapses):
             "kernel": f"{self.kernel!r} {self.basis!r}",
         }
 
-    def kernels(self):
+    def kernels(self) -> NDArray[np.float64]:
         """Return the kernels alpha = A w.
 
         Returns
@@ -367,7 +398,7 @@ class GLMSynapses(Described, Synapses):
 
 
 def _check_keywords(kwds):
-    """Check the arguments for `brian2.Synapses` before anything is made."""
+    """Check the arguments for `brian2.Synapses` before creating anything."""
     known = inspect.signature(Synapses.__init__).parameters
     for key in kwds:
         if key in _OWN:
@@ -378,16 +409,16 @@ def _check_keywords(kwds):
         kwds.get("dt"), kwds.get("clock"), kwds.get("order", 0), kwds.get("name", "glmsynapses*")
     )
     delay = kwds.get("delay")
-    for one in delay.values() if isinstance(delay, Mapping) else [delay]:
-        if one is None:
+    for value in delay.values() if isinstance(delay, Mapping) else [delay]:
+        if value is None:
             continue
-        if not isinstance(one, Quantity) or not have_same_dimensions(one, second) or one.ndim:
+        if not isinstance(value, Quantity) or not have_same_dimensions(value, second) or value.ndim:
             raise TypeError(
                 "delay must be a single time with a unit, such as 2*ms (for different delays, set "
-                f"synapses.delay afterwards), got {one!r}"
+                f"synapses.delay afterwards), got {value!r}"
             )
-        if not 0 <= float(one) < np.inf:
-            raise ValueError(f"delay must be at least 0 and finite, got {one!r}")
+        if not 0 <= float(value) < np.inf:
+            raise ValueError(f"delay must be at least 0 and finite, got {value!r}")
     if not isinstance(kwds.get("namespace"), (Mapping, type(None))):
         raise TypeError(f"namespace must be a dict of names to values, got {kwds['namespace']!r}")
     if not isinstance(kwds.get("on_post"), (str, Mapping, type(None))):

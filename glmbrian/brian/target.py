@@ -1,9 +1,10 @@
-"""What Brian's current device can do, for code that has to differ.
+"""What Brian's current device can do, for code that must differ between devices.
 
-Brian tells no more than the device's class; so this is the one place that asks for it.
+Brian exposes only the device's class, and this is the only module that looks at it.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from brian2.devices.device import get_device
 
@@ -15,24 +16,24 @@ class Target:
     Attributes
     ----------
     name : str
-        By which `brian2.set_device` knows it.
+        The name for `brian2.set_device`.
     runs_at_once : bool
-        Whether a run is over when the call of ``run`` returns.  Otherwise it is only described,
-        and the values of variables are unknown until the program has run.
+        Whether a run is over when ``run`` returns.  Otherwise it is only described, and the
+        values of variables are unknown until the program has run.
     can_stop : bool
         Whether a spike can end a run.
     can_train : bool
         Whether a `glmbrian.Trainer` can change weights between presentations.
     counts_steps : bool
-        Whether groups can count their steps.  A program that makes a single run, from time 0,
-        can do without.
+        Whether groups can count their steps.  A program with a single run from time 0 does
+        not need this.
     has_index_aliases : bool
         Whether generated code knows other names for a neuron's index ``i``.
     has_shared_variables : bool
-        Whether a variable can belong to a group as a whole, and change.
+        Whether a variable can belong to a whole group and change.
     has_arrays : bool
         Whether code can reach arrays other than variables of single neurons: ring buffers,
-        and TimedArrays as drive.
+        and TimedArrays used as drive.
     targets_a_pathway : int or None
         How many variables of a neuron one `brian2.Synapses` can change; None for any number.
     """
@@ -48,7 +49,7 @@ class Target:
     targets_a_pathway: int | None = None
 
 
-#: By the classes of Brian's devices.  A class derived from one of them is another device.
+#: By class name of Brian's devices.  A subclass counts as a different device.
 _TARGETS = {
     "RuntimeDevice": Target("runtime", runs_at_once=True),
     "CPPStandaloneDevice": Target("cpp_standalone"),
@@ -65,8 +66,8 @@ _TARGETS = {
 }
 
 
-def current_target():
-    """Return the `Target` that stands for Brian's current device.
+def current_target() -> Target:
+    """Return the `Target` for Brian's current device.
 
     Raises
     ------
@@ -83,27 +84,27 @@ def current_target():
     return _TARGETS[name]
 
 
-def runs_at_once(device):
-    """Return whether a device, which may be an unknown one, is Brian's own runtime device."""
+def runs_at_once(device: Any) -> bool:
+    """Return whether a device, known or unknown, is Brian's runtime device."""
     target = _TARGETS.get(type(device).__name__)
     return target is not None and target.runs_at_once
 
 
-def index_name(alias):
+def index_name(alias: str) -> str:
     """Return the name of the neuron's index in code.
 
     This is an `alias` (see `add_index_alias`), since Brian would warn about every `i` in a
-    user's notebook; but "i" on devices whose code knows no aliases.
+    user's notebook, or "i" on devices whose code has no aliases.
     """
     return alias if current_target().has_index_aliases else "i"
 
 
-def add_index_alias(group, alias):
-    """Make `alias` another name of the index ``i`` in `group`, where there are aliases."""
+def add_index_alias(group: Any, alias: str) -> None:
+    """Make `alias` another name for the index ``i`` in `group`, if the device has aliases."""
     if current_target().has_index_aliases:
         group.variables.add_reference(alias, group, "i")
 
 
-def shared_flag():
-    """Return the flag of variables that are one for the group, if the device has them."""
+def shared_flag() -> str:
+    """Return the flag for variables shared by a group, if the device has them."""
     return "(shared)" if current_target().has_shared_variables else ""

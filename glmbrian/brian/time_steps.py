@@ -1,13 +1,15 @@
-"""The time step of recorded series, and of the neurons that are fitted to them.
+"""The time step of recorded series, and of neurons fitted to them.
 
-A model in discrete time says what happens from one step to the next, not how long a step is:
-with another step it is another model.  So data and models keep their step.
+A discrete-time model says what happens from one step to the next, not how long a step is:
+a different step means a different model.  So data and models keep their step.
 """
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
-from brian2 import defaultclock, ms, second
+from brian2 import Quantity, defaultclock, ms, second
 
 from .arguments import check_brian_arguments
 
@@ -18,40 +20,43 @@ _BRIANS_OWN = 0.1 * ms
 _ROUNDING = 1e-6
 
 
-def time_step(dt):
+def time_step(dt: Any) -> Quantity | None:
     """Return a checked time step, such as ``1*ms``, as a Quantity, or None for None."""
     check_brian_arguments(dt=dt)
     return None if dt is None else float(dt) * second
 
 
-def is_same_step(one, other):
+def is_same_step(one: Any, other: Any) -> bool:
+    """Return whether two time steps are equal up to rounding."""
     return math.isclose(float(one), float(other), rel_tol=_ROUNDING)
 
 
-def in_steps(series, dt, has_mask=False):
-    """Return series of data as arrays with one row a step, and the time step.
+def in_steps(
+    series: Mapping[str, Any], dt: Quantity | None, has_mask: bool = False
+) -> tuple[dict[str, Any], Quantity | None]:
+    """Return data series as arrays with one row per step, and the time step.
 
     Parameters
     ----------
     series : dict of str to array_like, Recording, Tsd or TsdFrame
-        By the names that error messages use.
+        Keyed by their names for error messages.
     dt : Quantity or None
-        The step to bin recordings in, which all other data must have.  By default the one
-        that the data know.
+        The step for binning recordings, which all other data must have.  By default the
+        step that the data specify.
     has_mask : bool
-        Whether the user has given a mask of steps, which can leave out gaps in the data.
+        Whether the user has given a mask of steps, which can exclude gaps in the data.
 
     Returns
     -------
     arrays : dict of str to array_like
     dt : Quantity or None
-        None if it is not given and the data do not know it.
+        None if it is neither given nor specified by the data.
 
     Raises
     ------
     TypeError, ValueError
-        If `dt` is not a time; if the data do not all have the same step, or not `dt`; if
-        there is no step to bin a recording in; or if recordings do not cover the same time.
+        If `dt` is not a time; if the data have different steps, or a step other than `dt`; if
+        there is no step for binning a recording; or if recordings do not cover the same time.
     """
     dt = time_step(dt)
     recordings = {name: value for name, value in series.items() if _is_recording(value)}
@@ -81,20 +86,20 @@ def in_steps(series, dt, has_mask=False):
     }, dt
 
 
-def neuron_clock(dt, given):
-    """Return ``dt=...`` for neurons whose model was fitted to steps of `dt`, if it is needed.
+def neuron_clock(dt: Quantity | None, given: Mapping[str, Any]) -> dict[str, Quantity]:
+    """Return ``dt=...`` for neurons whose model was fitted with step `dt`, if needed.
 
     Parameters
     ----------
     dt : Quantity or None
-        The step of the model; None if it is unknown.
+        The model's step; None if unknown.
     given : dict
         The user's keywords, perhaps with ``dt`` or ``clock``.
 
     Raises
     ------
     TypeError, ValueError
-        If the neurons would have another step, or if the step is unknown.
+        If the neurons would have a different step, or if the step is unknown.
     """
     check_brian_arguments(given.get("dt"), given.get("clock"))
     if given.get("dt") is not None:
@@ -120,7 +125,7 @@ def neuron_clock(dt, given):
     return {}
 
 
-def require_step(group, dt, name):
+def require_step(group: Any, dt: Quantity | None, name: str) -> None:
     """Raise unless a Brian group has the time step `dt`, or `dt` is unknown."""
     if dt is not None and not is_same_step(group.clock.dt, dt):
         raise ValueError(
@@ -135,7 +140,7 @@ def _is_recording(value):
 
 
 def _step_between_rows(value, name, has_mask):
-    """Return the time step of a series that knows the time of each row, as those of pynapple do."""
+    """Return the time step of a series with a time for each row, such as pynapple's."""
     times = getattr(value, "t", None)
     is_series = hasattr(value, "time_support") and hasattr(value, "values")
     if not is_series or np.ndim(times) != 1:
@@ -144,7 +149,7 @@ def _step_between_rows(value, name, has_mask):
     if intervals.size == 0:
         return None
     step = float(np.median(intervals))
-    # Times of bins are sums of steps, with accumulated rounding.
+    # Times of bins are sums of steps, with accumulated rounding errors.
     if not has_mask and np.abs(intervals - step).max() > 1e-3 * step:
         raise ValueError(
             f"{name} must be in equal steps, but its {intervals.size} steps are from "

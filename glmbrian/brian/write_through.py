@@ -1,6 +1,8 @@
-"""Parameters as arrays whose items can be assigned."""
+"""Parameters as arrays with assignable items."""
 
 import weakref
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -8,29 +10,31 @@ from ..support.validation import finite_array
 
 
 class WriteThrough(np.ndarray):
-    """The values of a parameter; assigning to items of it sets the parameter.
+    """The values of a parameter; assigning to its items sets the parameter.
 
-    It is an array of the values at the time when it was read, so you can keep it and compare
-    it with later ones.  ``synapses.w[0, 1] = 2`` sets `w`; so does ``synapses.w *= 2``.
-    Whatever is computed from it is a plain array.  Its memory is read-only, so that a change
-    to a part of it, such as ``synapses.w[0][1] = 2``, is an error and not silently lost.
+    The array holds the values at the time it was read, so you can keep it and compare it with
+    later ones.  ``synapses.w[0, 1] = 2`` sets `w`; so does ``synapses.w *= 2``.  Anything
+    computed from it is a plain array.  Its memory is read-only, so changing a part of it, as
+    in ``synapses.w[0][1] = 2``, is an error instead of being silently lost.
 
     Parameters
     ----------
     values : ndarray of float
         Used without a copy, and made read-only.
     name : str
-        Of the parameter, for messages.
+        Name of the parameter, for messages.
     set_items : method
-        ``set_items(item, value)`` sets the parameter and returns all of its values.  The
-        array does not keep the method's object alive, which Brian would continue to simulate.
+        ``set_items(item, value)`` sets the parameter and returns all its values.  The array
+        does not keep the method's object alive: Brian would continue to simulate it.
     """
 
-    # The results of NumPy's functions are not parameters.
+    # Results of NumPy functions are not parameters.
     __array_priority__ = -1.0
-    _set_items = _part_of = None
+    _name: str
+    _set_items: Any = None
+    _part_of: Any = None
 
-    def __new__(cls, values, name, set_items):
+    def __new__(cls, values: np.ndarray, name: str, set_items: Callable[..., Any]) -> "WriteThrough":
         array = values.view(cls)
         array.flags.writeable = False
         array._name, array._set_items = name, weakref.WeakMethod(set_items)
@@ -59,14 +63,14 @@ class WriteThrough(np.ndarray):
                 "change a copy()"
             )
 
-    def fill(self, value):
+    def fill(self, value: Any) -> None:
         self[...] = value
 
     def __array_ufunc__(self, ufunc, method, *inputs, out=(), **keywords):
         inputs = [np.asarray(x) if isinstance(x, WriteThrough) else x for x in inputs]
         if not out:
             return getattr(ufunc, method)(*inputs, **keywords)
-        # With `where`, what is not computed stays as it is.
+        # With `where`, values that are not computed keep their old value.
         results = [np.array(array) if isinstance(array, WriteThrough) else array for array in out]
         getattr(ufunc, method)(*inputs, out=tuple(results), **keywords)
         taken = [
@@ -80,14 +84,14 @@ class WriteThrough(np.ndarray):
         if self._part_of is None:
             self[...] = result
             return self
-        # In synapses.w[0] += 1 Python assigns what it gets here to the item, once more.
+        # For synapses.w[0] += 1, Python then assigns the returned value to the item again.
         whole, item = self._part_of
         whole[item] = result
         return result
 
     def __hash__(self):
         raise TypeError(
-            "the array of a parameter cannot be a key of a dict; for run_args write "
+            "a parameter array cannot be a dict key; for run_args write "
             "device.run(run_args=synapses.run_args(w)), or neurons.run_args(...)"
         )
 

@@ -1,4 +1,4 @@
-"""The classifier, and what it is made of."""
+"""The classifier and its parts."""
 
 from ..support.first_import import import_brian
 

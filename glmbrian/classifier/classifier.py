@@ -1,19 +1,27 @@
 """The classifier: a two-layer network of GLM neurons with scikit-learn's interface."""
 
 import html
+from collections.abc import Mapping
 from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.preprocessing import MinMaxScaler
 
+from ..core.activations import Activation
+from ..core.bases import Basis
 from ..core.decisions import REJECTED, Decisions, is_silent, measures
-from ..core.objectives import get_objective
+from ..core.objectives import Objective, get_objective
 from ..devices import exporting_devices, get_device, recording_device
-from ..devices.problem import Outcome
+from ..devices.problem import Outcome, Trace
 from ..support.progress import Progress
 from ..support.storage import new_folder
 from ..support.validation import choice
 from .files import EXPORTED, check_can_be_saved, load_classifier, save_classifier
+from .input_range import InputRange
 from .labels import check_known, check_weights
 from .learned import Learned
 from .streams import Streams
@@ -32,22 +40,22 @@ PAPER_SETTINGS = {
 
 
 class GLMClassifier(ClassifierMixin, BaseEstimator):
-    """Spiking classifier trained by maximum likelihood, one output neuron a class.
+    """Spiking classifier trained by maximum likelihood, with one output neuron per class.
 
     Inputs are rate encoded (see `RateEncoder`) for `n_steps` steps and drive
     `GLMNeurons`.  First-to-spike training maximises the probability that the
-    right neuron spikes first (eq. first_spk_method_2); rate training that of a
-    desired train, one spike every `target_period` steps at the right neuron and
-    none elsewhere (eq. LL_conv).
+    right neuron spikes first (eq. first_spk_method_2); rate training maximises the
+    probability of a desired train: one spike every `target_period` steps at the right
+    neuron and none elsewhere (eq. LL_conv).
 
     Parameters
     ----------
     decoding : {"first-to-spike", "rate"} or Objective
-        What training maximises, and how a test decides; see `Objective` for one of your own.
+        What training maximises, and how a test decides; see `Objective` to define your own.
     n_steps : int
-        Steps of a presentation (the paper's T).
+        Steps per presentation (the paper's T).
     n_basis : int
-        Functions of the raised-cosine basis (K).
+        Number of functions in the raised-cosine basis (K).
     window : int, optional
         Lags of the kernels; by default the larger of `n_steps` and `n_basis`.
     learning_rate : float
@@ -64,13 +72,13 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
     device : {"cpp_standalone", "runtime", "genn"}
         Compile training and testing to C++ programs; or let Brian simulate in
         Python, on the target that ``brian2.prefs.codegen.target`` names (if it is
-        "auto", in NumPy where that is done before Cython code would be compiled); or
+        "auto", on NumPy if that finishes before Cython code would be compiled); or
         compile them with GeNN (see `gpu`).
     on_silence : {"potential", "random", "reject"}
-        Without any output spike decide for the neuron with the highest membrane
-        potential, for any, or for none (label -1).
+        If no output neuron spikes: decide for the one with the highest membrane
+        potential, for a random one, or for none (label -1).
     on_tie : {"potential", "random"}
-        Between neurons that spike first in the same step, or equally often.
+        How to decide between neurons that spike first in the same step, or equally often.
     gpu : bool, optional
         Whether the GeNN device uses a GPU; by default where CUDA is found.
     basis : Basis, optional
@@ -84,39 +92,39 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
     verbose : bool
         Show a progress bar if a job takes more than a second.
     scale_inputs : bool
-        Take features of any range, and scale each from the range that it has in
-        training to intensities from 0 to 1; what lies beyond is clipped.  By default
-        `X` must hold intensities already.  Spike trains are never scaled.
+        Accept features of any range, and scale each from its range in training to
+        intensities from 0 to 1; values beyond that range are clipped.  By default
+        `X` must already hold intensities.  Spike trains are never scaled.
     class_weight : None, "balanced" or dict, optional
         Weights of classes in training, which multiply those of presentations: a mapping of
         labels to weights (classes that it leaves out have the weight 1), or "balanced" for
-        ``n / (n_classes * n_of_the_class)``, in which presentations count by `sample_weight`.
+        ``n / (n_classes * n_of_the_class)``, which counts presentations by their `sample_weight`.
 
     Attributes
     ----------
     weights_ : ndarray of float, shape (n_inputs, n_classes, n_basis)
     feedback_ : ndarray of float, shape (n_classes, n_basis)
-        Feedback weights; first-to-spike decoding does without and leaves zeros.
+        Feedback weights; zeros with first-to-spike decoding, which does not use them.
     bias_ : ndarray of float, shape (n_classes,)
     classes_ : ndarray, shape (n_classes,)
     basis_ : Basis
     history_ : ndarray of float, shape (n_epochs,)
         Mean log-likelihood of the presentations of each epoch.
     n_presentations_ : int
-        Presentations learned from so far, where `partial_fit` goes on numbering.
+        Presentations learned from so far; `partial_fit` continues the numbering from here.
     streams_ : glmbrian.classifier.streams.Streams
         Keys of the random numbers.
     scaler_ : sklearn.preprocessing.MinMaxScaler or None
         What `scale_inputs` scales with.
     inputs_seen_ : glmbrian.classifier.input_range.InputRange or None
-        The kind of inputs in training and the largest intensity, used to notice inputs on
-        another scale later; None for a model of version 0.1.
+        The kind of inputs in training and the largest intensity, used to notice later
+        inputs on another scale; None for a model of version 0.1.
     timing_ : dict
         ``build_seconds``, ``run_seconds``, ``presentations`` and ``steps`` of the
         latest training or test run (`evaluate`, `score`), and for a compiled program
         ``peak_memory`` in bytes.
     decisions_ : glmbrian.core.decisions.Decisions
-        What the latest `evaluate` or `score` saw of each presentation; not saved.
+        What the latest `evaluate` or `score` observed for each presentation; not saved.
     n_features_in_ : int
     feature_names_in_ : ndarray of str, shape (n_inputs,)
         Names of the columns, if `X` had any in training.
@@ -131,33 +139,46 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
     True
     """
 
-    # Until the first inputs are checked.
-    scaler_ = inputs_seen_ = None
+    weights_: NDArray[np.float64]
+    feedback_: NDArray[np.float64]
+    bias_: NDArray[np.float64]
+    classes_: np.ndarray
+    basis_: Basis
+    history_: NDArray[np.float64]
+    n_presentations_: int
+    streams_: Streams
+    timing_: dict[str, Any]
+    decisions_: Decisions
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+    # None until the first inputs are checked.
+    scaler_: MinMaxScaler | None = None
+    inputs_seen_: InputRange | None = None
 
     def __init__(
         self,
-        decoding="first-to-spike",
-        n_steps=8,
-        n_basis=8,
-        window=None,
-        learning_rate=1e-2,
-        n_epochs=20,
-        batch_size=1,
-        weight_scale=0.01,
-        bias_init=-5.0,
-        activation="sigmoid",
-        target_period=4,
-        device="cpp_standalone",
-        on_silence="potential",
-        on_tie="potential",
-        gpu=None,
-        basis=None,
-        random_state=None,
-        start_state=None,
-        verbose=True,
-        scale_inputs=False,
-        class_weight=None,
-    ):
+        decoding: str | Objective = "first-to-spike",
+        n_steps: int = 8,
+        n_basis: int = 8,
+        window: int | None = None,
+        learning_rate: float = 1e-2,
+        n_epochs: int = 20,
+        batch_size: int = 1,
+        weight_scale: float = 0.01,
+        bias_init: float | str = -5.0,
+        activation: str | Activation = "sigmoid",
+        target_period: int = 4,
+        device: str = "cpp_standalone",
+        on_silence: str = "potential",
+        on_tie: str = "potential",
+        gpu: bool | None = None,
+        basis: Basis | None = None,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None,
+        start_state: int | np.random.RandomState | np.random.Generator | None = None,
+        verbose: bool = True,
+        scale_inputs: bool = False,
+        class_weight: str | Mapping[Any, float] | None = None,
+    ) -> None:
         self.decoding = decoding
         self.n_steps = n_steps
         self.n_basis = n_basis
@@ -184,8 +205,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         tags.input_tags.positive_only = not self.scale_inputs
-        # For data of two features, on which scikit-learn's checks want an accuracy of
-        # 0.83: in a few steps two inputs have too few spikes to tell that much.
+        # scikit-learn's checks expect an accuracy of 0.83 on data with two features, but two
+        # inputs have too few spikes in a few steps to carry that much information.
         tags.classifier_tags.poor_score = True
         return tags
 
@@ -193,7 +214,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         text = super().__repr__(N_CHAR_MAX)
         return f"{text} {self._fitted_to()}" if is_fitted(self) else text
 
-    # What notebooks show: scikit-learn's picture, and a line about what was learned.
+    # Notebooks show scikit-learn's picture, and a line about what was learned.
 
     @property
     def _repr_html_(self):
@@ -216,13 +237,15 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         return f"fitted to {self.n_features_in_} inputs and {len(labels)} classes ({listed})"
 
     @property
-    def objective(self):
+    def objective(self) -> Objective:
         """The `Objective` that `decoding` stands for."""
         return get_objective(self.decoding, int(self.target_period), "decoding")
 
     # ------------------------------------------------------------------ learning
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> "GLMClassifier":
         """Train on presentations `X` of the classes `y`.
 
         Parameters
@@ -233,8 +256,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         y : array_like, shape (n,)
             Class labels.
         sample_weight : array_like of float, shape (n,), optional
-            The gradient of each presentation is multiplied by its weight; those of
-            weight 0 do not count into the mean of a batch.
+            The gradient of each presentation is multiplied by its weight.  Presentations
+            of weight 0 do not count in the mean of a batch.
 
         Returns
         -------
@@ -246,8 +269,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             If a parameter or an array is not valid (before anything is compiled), or if
             training diverges.
         RuntimeError
-            If there is no C++ compiler, or compiling or running fails.  Whatever the
-            error, the classifier is as it was before.
+            If there is no C++ compiler, or compiling or running fails.  Any error
+            leaves the classifier unchanged.
 
         Examples
         --------
@@ -270,22 +293,27 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             train([self], prepare([self], X, y, sample_weight))
         return self
 
-    def partial_fit(self, X, y, classes=None, sample_weight=None):
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> "GLMClassifier":
         """Train for one more epoch, on the presentations `X` of the classes `y`.
 
-        The first call starts as `fit` does.  Later ones, and those after `fit` or
-        `load`, go on from what has been learned: presentations are numbered on, so
-        each is encoded by fresh spikes.  Calls on the same data learn what `fit`
-        learns in as many epochs.
+        The first call starts as `fit` does.  Later calls, and calls after `fit` or
+        `load`, continue from what has been learned.  They also continue the numbering of
+        presentations, so each is encoded by new spikes.  Repeated calls on the same data
+        learn what `fit` learns in that many epochs.
 
         Parameters
         ----------
         X, y, sample_weight
-            As for `fit`.  `y` need not hold all classes.  With `scale_inputs` the range
-            of each feature is that of the first call.
+            As for `fit`.  `y` need not hold all classes.  With `scale_inputs` the first
+            call sets the range of each feature.
         classes : array_like, optional
-            All classes that will ever be seen.  Needed by the first call; later it may
-            be left out.
+            All classes that will ever occur.  Required in the first call, optional later.
 
         Returns
         -------
@@ -294,8 +322,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         TypeError, ValueError
-            As for `fit`; or if `classes` is missing in the first call or not that of
-            earlier ones, or `y` holds other labels.
+            As for `fit`; or if `classes` is missing in the first call or differs from
+            earlier calls, or `y` holds other labels.
         RuntimeError
             As for `fit`.
 
@@ -313,7 +341,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         is_first = not is_fitted(self)
         if is_first and classes is None:
             raise ValueError(
-                "classes must be passed on the first call to partial_fit, all that will ever be seen"
+                "classes must be passed on the first call to partial_fit, with all that will ever occur"
             )
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
             raise ValueError(
@@ -323,7 +351,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             )
         with unchanged_on_error([self]):
             if is_first:
-                prepared, earlier = prepare([self], X, y, sample_weight, classes), []
+                prepared, earlier = prepare([self], X, y, sample_weight, classes), np.empty(0)
             else:
                 prepared = prepare_more(self, X, y, sample_weight, classes)
                 earlier = self.history_
@@ -332,16 +360,35 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             self.history_ = np.concatenate([earlier, self.history_])
         return self
 
-    def adopt(self, learned):
-        """Become a classifier that has learned this: what training and `load` call.
+    def adopt(self, learned: Learned) -> None:
+        """Take over what was learned.  Training and `load` call this.
 
         Parameters
         ----------
         learned : glmbrian.classifier.learned.Learned
+
+        Examples
+        --------
+        Decide with weights twice as large:
+
+        >>> import numpy as np, glmbrian as glm
+        >>> from glmbrian.classifier.learned import Learned
+        >>> from glmbrian.devices.problem import Parameters
+        >>> settings = dict(n_steps=4, n_basis=2, n_epochs=1, device="runtime", random_state=1)
+        >>> one = glm.GLMClassifier(**settings).fit([[1.0, 0.0], [0.0, 1.0]], ["left", "right"])
+        >>> other = glm.GLMClassifier(**settings)
+        >>> other.adopt(
+        ...     Learned(
+        ...         Parameters(2 * one.weights_, one.feedback_, one.bias_),
+        ...         one.basis_, one.classes_, one.streams_, one.n_presentations_, one.history_,
+        ...     )
+        ... )
+        >>> bool(np.all(other.weights_ == 2 * one.weights_))
+        True
         """
-        # Decisions and timing were those of other parameters.
+        # Earlier decisions and timing belong to other parameters.
         for name in ("decisions_", "timing_", "feature_names_in_"):
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
         self.weights_ = learned.parameters.weights
         self.bias_ = learned.parameters.bias
         self.feedback_ = learned.parameters.feedback
@@ -361,14 +408,13 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             self.feature_names_in_ = learned.feature_names
 
     def __setstate__(self, state):
-        # Those that version 0.1 has pickled.
         state = dict(state)
-        if "_keys" in state:
+        if "_keys" in state:  # pickled by version 0.1
             state["streams_"] = Streams.from_file(state.pop("_keys"))
         super().__setstate__(state)
 
-    def export(self, X, y, directory):
-        """Write a project that does what `fit` would, and builds and runs by itself.
+    def export(self, X: ArrayLike, y: ArrayLike, directory: str | Path) -> None:
+        """Write a self-contained project that trains as `fit` would.
 
         ``make run`` in the folder compiles and trains; `load` and ``glmbrian
         evaluate`` then read the folder.
@@ -378,7 +424,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         X, y
             As for `fit`.
         directory : str or Path
-            A new or empty folder, or one that a stopped export has left unfinished.
+            A new or empty folder, or one left unfinished by an interrupted export.
 
         Raises
         ------
@@ -423,13 +469,13 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
 
     # ------------------------------------------------------------------ deciding
 
-    def predict(self, X, first_presentation=0):
+    def predict(self, X: ArrayLike, first_presentation: int = 0) -> np.ndarray:
         """Return the class decided for each presentation.
 
-        The random numbers of a presentation, for its input spikes and its outputs, depend on
-        its number, which is its place in `X`.  If each call has only one presentation, each
-        is number 0, so that all get the same random numbers and the decisions are far from
-        independent: number them with `first_presentation`.
+        The random numbers for a presentation's input spikes and outputs depend on its
+        number, which is its position in `X`.  If each call has only one presentation, each
+        is number 0: all get the same random numbers, and the decisions are far from
+        independent.  Number them with `first_presentation`.
 
         Parameters
         ----------
@@ -449,7 +495,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         sklearn.exceptions.NotFittedError
             Before training.
         TypeError, ValueError
-            If a parameter or `X` is not valid, or the number of inputs not that of training.
+            If a parameter or `X` is not valid, or the number of inputs differs from training.
         RuntimeError
             If there is no C++ compiler, or compiling or running fails.
 
@@ -468,8 +514,14 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         outcome, _ = self._test(prepare_test(self, X, first_presentation))
         return decided_labels(self, outcome, first_presentation)
 
-    def score(self, X, y, sample_weight=None, first_presentation=0):
-        """Return the fraction of presentations decided as in `y`.
+    def score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        first_presentation: int = 0,
+    ) -> float:
+        """Return the fraction of presentations for which the decision matches `y`.
 
         Parameters
         ----------
@@ -489,7 +541,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         sklearn.exceptions.NotFittedError
             Before training.
         TypeError, ValueError
-            If a parameter or an array is not valid, or the number of inputs not that of training.
+            If a parameter or an array is not valid, or the number of inputs differs from training.
         RuntimeError
             If there is no C++ compiler, or compiling or running fails.
 
@@ -512,24 +564,24 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         """
         return self._judge(X, y, first_presentation, sample_weight)[0]
 
-    def evaluate(self, X, y, first_presentation=0):
-        """Test on presentations `X` of the classes `y`, and count what it took.
+    def evaluate(self, X: ArrayLike, y: ArrayLike, first_presentation: int = 0) -> dict[str, Any]:
+        """Test on presentations `X` of the classes `y`, and measure accuracy and cost.
 
-        What was decided for each presentation, and when, stays in `decisions_`.
+        `decisions_` keeps what was decided for each presentation, and when.
 
         Parameters
         ----------
         X : array_like
             As for `fit`.
         y : array_like, shape (n,)
-            Class labels, all of them known from training.
+            Class labels, all known from training.
         first_presentation : int
             As for `predict`.
 
         Returns
         -------
         dict
-            ``accuracy``, ``mean_decision_step`` (from 1; steps simulated a
+            ``accuracy``, ``mean_decision_step`` (from 1; steps simulated per
             presentation), ``silent_fraction`` (without any output spike) and
             ``operations_per_class`` (input spikes integrated up to the decision
             plus the neuron's own).
@@ -539,7 +591,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         sklearn.exceptions.NotFittedError
             Before training.
         TypeError, ValueError
-            If a parameter or an array is not valid, or the number of inputs not that of training.
+            If a parameter or an array is not valid, or the number of inputs differs from training.
         RuntimeError
             If there is no C++ compiler, or compiling or running fails.
 
@@ -578,8 +630,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
                 run.network, run.parameters, run.inputs, run.testing, progress
             )
 
-    def record(self, X, first_presentation=0):
-        """Simulate a few presentations on the runtime device, recording all.
+    def record(self, X: ArrayLike, first_presentation: int = 0) -> list[Trace]:
+        """Simulate a few presentations on the runtime device, recording everything.
 
         The spikes are those that `predict` sees for the same arguments.
 
@@ -593,7 +645,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         list of glmbrian.devices.problem.Trace
-            Of each presentation the input spikes, output spikes and membrane
+            For each presentation, the input spikes, output spikes and membrane
             potentials, up to the decision, and the class decided.
 
         Raises
@@ -601,7 +653,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         sklearn.exceptions.NotFittedError
             Before training.
         TypeError, ValueError
-            If a parameter or `X` is not valid, or the number of inputs not that of training.
+            If a parameter or `X` is not valid, or the number of inputs differs from training.
 
         Examples
         --------
@@ -631,21 +683,21 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
 
     # ------------------------------------------------------------------ files
 
-    def save(self, path):
+    def save(self, path: str | Path) -> None:
         """Write what was learned to a ``.npz`` file.
 
         The file holds ``weights``, ``feedback``, ``bias``, ``basis``,
         ``feedback_basis``, ``classes``, ``history`` and ``config`` (JSON), and can be read
         with ``numpy.load(path, allow_pickle=False)``.  ``input_range`` (the lowest and the
-        highest value of each input in training) and ``feature_names`` are there if
+        highest value of each input in training) and ``feature_names`` are included if
         the classifier has them.  ``format`` is the version of this format, and ``checksum``
-        shows whether any part was changed.
+        reveals whether any part was changed.
 
         Parameters
         ----------
         path : str or Path
-            A new file, or a plain one, which is replaced once the new one is complete.  Links
-            are followed.
+            A new file, or an existing plain file, which is replaced once the new one is
+            complete.  Links are followed.
 
         Raises
         ------
@@ -656,7 +708,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         sklearn.exceptions.NotFittedError
             Before training.
         ValueError
-            If the activation or the objective is not one of those that come with the package.
+            If the activation or the objective does not come with the package.
 
         Examples
         --------
@@ -679,14 +731,13 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         save_classifier(self, path)
 
     @classmethod
-    def load(cls, path):
-        """Read a classifier from a file that `save` has written.
+    def load(cls, path: str | Path) -> "GLMClassifier":
+        """Read a classifier from a file written by `save`.
 
         Parameters
         ----------
         path : str or Path
-            The file, or a folder that `export` has written and whose program has
-            run.
+            The file, or a folder written by `export` whose program has run.
 
         Returns
         -------
@@ -701,7 +752,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
 
         Examples
         --------
-        What is loaded decides as before:
+        A loaded classifier decides as before:
 
         >>> import os, tempfile
         >>> import numpy as np, glmbrian as glm

@@ -1,7 +1,10 @@
 """Many classifiers trained at once, on the same input spikes."""
 
+from collections.abc import Iterable
+
 import numpy as np
 from joblib import cpu_count
+from numpy.typing import ArrayLike
 
 from ..core.bases import Basis
 from ..support.validation import integer
@@ -12,32 +15,38 @@ from .training import prepare, train, unchanged_on_error
 OWN_PARAMETERS = ("learning_rate", "start_state", "verbose")
 
 
-def fit_ensemble(classifiers, X, y, sample_weight=None, n_jobs=None):
-    """Train classifiers that differ in start, learning rate or training data at once.
+def fit_ensemble(
+    classifiers: Iterable[GLMClassifier],
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    n_jobs: int | None = None,
+) -> list[GLMClassifier]:
+    """Train several classifiers at once that differ in start, learning rate or training data.
 
-    A simulation holds them as replicas, which see the same spikes: drawing these,
-    and all else that does not depend on the replica, is done once for all.  Each
-    ends with the parameters of its own ``fit(X, y, sample_weight)``.
+    One simulation holds them as replicas that see the same spikes.  It draws the spikes,
+    and does all other work that does not depend on the replica, only once.  Each
+    classifier ends with the parameters of its own ``fit(X, y, sample_weight)``.
 
     Parameters
     ----------
     classifiers : list of GLMClassifier
         They are fitted in place.  They may differ in `learning_rate` and
-        `start_state`; with one and the same integer `random_state`.
+        `start_state`, with the same integer `random_state`.
     X, y
         As for `GLMClassifier.fit`.
     sample_weight : array_like of float, shape (n_classifiers, n), optional
-        As for `GLMClassifier.fit`, a row a classifier.  Rows of 0 and 1 train on
+        As for `GLMClassifier.fit`, one row per classifier.  Rows of 0 and 1 train on
         folds of the data.
     n_jobs : int, optional
-        Processes among which the device ``"cpp_standalone"`` shares the classifiers
-        out; by default as many as there are cores.  The other devices hold all in one
-        simulation.
+        Number of processes that share the classifiers on the device
+        ``"cpp_standalone"``; by default one per core.  The other devices hold all
+        classifiers in one simulation.
 
     Returns
     -------
     list of GLMClassifier
-        `classifiers`.
+        The `classifiers`.
 
     Raises
     ------
@@ -57,11 +66,11 @@ def fit_ensemble(classifiers, X, y, sample_weight=None, n_jobs=None):
     >>> fitted[1].weights_.shape
     (784, 2, 2)
     """
-    classifiers = _check_alike(classifiers)
+    members = _check_alike(classifiers)
     n_jobs = cpu_count() if n_jobs is None else integer(n_jobs, "n_jobs")
-    with unchanged_on_error(classifiers):
-        train(classifiers, prepare(classifiers, X, y, sample_weight, one_row_each=True), n_jobs)
-    return classifiers
+    with unchanged_on_error(members):
+        train(members, prepare(members, X, y, sample_weight, one_row_each=True), n_jobs)
+    return members
 
 
 def _is_same(value, other):
@@ -78,7 +87,7 @@ def _check_alike(classifiers):
     if not classifiers or not all(isinstance(member, GLMClassifier) for member in classifiers):
         raise TypeError("classifiers must be a list of at least one GLMClassifier")
     if len({id(member) for member in classifiers}) < len(classifiers):
-        raise ValueError("classifiers: one and the same object is given twice")
+        raise ValueError("classifiers must be distinct objects, but one is given twice")
     shared = classifiers[0].get_params()
     for number, member in enumerate(classifiers):
         for name, value in member.get_params().items():

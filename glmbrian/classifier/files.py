@@ -5,6 +5,8 @@ import numbers
 import os
 from dataclasses import replace
 from inspect import signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.preprocessing import MinMaxScaler
@@ -21,13 +23,16 @@ from .learned import Learned
 from .saved_model import SavedModel
 from .settings import check_rejection, check_settings, make_network
 
+if TYPE_CHECKING:
+    from .classifier import GLMClassifier
+
 #: The classifier before training, in an exported folder.
 EXPORTED = "classifier.npz"
 
 
-def save_classifier(classifier, path):
+def save_classifier(classifier: "GLMClassifier", path: str | Path) -> None:
     """Write a fitted `GLMClassifier` to a file (see `GLMClassifier.save`)."""
-    content = {
+    content: dict[str, Any] = {
         "weights": classifier.weights_,
         "feedback": classifier.feedback_,
         "bias": classifier.bias_,
@@ -45,7 +50,7 @@ def save_classifier(classifier, path):
     save_npz(path, content)
 
 
-def check_can_be_saved(classifier):
+def check_can_be_saved(classifier: "GLMClassifier") -> None:
     """Raise a ValueError unless a file can name the activation and the objective."""
     name_to_save(classifier.activation)
     objective_to_save(classifier.objective)
@@ -59,7 +64,7 @@ def _config(classifier):
     if classifier.basis is not None:
         parameters["basis"] = classifier.basis.matrix.tolist()
     parameters["class_weight"] = class_weight_to_save(classifier.class_weight, classifier.classes_)
-    # The keys that it gave are saved in place of a generator.
+    # A generator is not saved; the keys drawn from it are.
     for name in ("random_state", "start_state"):
         if not isinstance(parameters[name], (numbers.Integral, type(None))):
             parameters[name] = None
@@ -79,7 +84,7 @@ def _config(classifier):
     return config
 
 
-def load_classifier(kind, path):
+def load_classifier(kind: type["GLMClassifier"], path: str | Path) -> "GLMClassifier":
     """Return a `GLMClassifier`, or another class of this `kind` (see `GLMClassifier.load`)."""
     path = as_path(path)
     if os.path.isdir(path):
@@ -111,7 +116,7 @@ def _restored(kind, saved):
         )
     )
     if input_range is not None:
-        scaled(classifier, input_range)  # an error unless it scales
+        scaled(classifier, input_range)  # raises unless it scales inputs
     elif classifier.scale_inputs and saved.inputs_seen and saved.inputs_seen.kind != "trains":
         raise ValueError("it lacks 'input_range'")
     return classifier
@@ -119,7 +124,7 @@ def _restored(kind, saved):
 
 def _load_exported(kind, folder):
     if not os.path.isfile(folder / EXPORTED):
-        raise ValueError(f"path: GLMClassifier.export has not written the folder {folder}")
+        raise ValueError(f"path: the folder {folder} was not written by GLMClassifier.export")
     with reading(folder, "GLMClassifier.export"):
         saved = SavedModel.read(folder / EXPORTED, signature(kind).parameters)
         classifier = _restored(kind, saved)
@@ -145,7 +150,7 @@ def _load_exported(kind, folder):
 
 
 def _take_settings(classifier, run, n_epochs):
-    """Adopt the settings that a user may have changed in an exported project.
+    """Take over the settings that the user may have changed in an exported project.
 
     Returns the streams, and the number of presentations.
     """

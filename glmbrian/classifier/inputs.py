@@ -1,6 +1,9 @@
-"""The presentations that a classifier is given: checks, and scaling to intensities."""
+"""The presentations given to a classifier: checks, and scaling to intensities."""
+
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.validation import validate_data
@@ -10,49 +13,52 @@ from ..devices.problem import Inputs
 from ..support.validation import binary_array, finite_array, plain_array, warn
 from .input_range import SMALL_INTEGERS, InputRange, warn_of_clipping
 
-#: Smaller arrays than this are hardly images.
+if TYPE_CHECKING:
+    from .classifier import GLMClassifier
+
+#: Arrays smaller than this are hardly images.
 _SMALLEST_IMAGE = 8
 
 
-def check_first_inputs(classifier, X):
-    """Return the `Inputs` that a `GLMClassifier` is trained on first.
+def check_first_inputs(classifier: "GLMClassifier", X: ArrayLike) -> Inputs:
+    """Return the first `Inputs` that a `GLMClassifier` is trained on.
 
-    They decide what later ones must be like: this sets `feature_names_in_`, `scaler_` and
+    They decide what later inputs must be like: this sets `feature_names_in_`, `scaler_` and
     `inputs_seen_`.
     """
-    X, flat = _checked_shape(classifier, X, is_first=True)
-    X = _checked_values(classifier, X, flat, classifier.inputs_seen_)
+    array, flat = _checked_shape(classifier, X, is_first=True)
+    array = _checked_values(classifier, array, flat, classifier.inputs_seen_)
     classifier.scaler_ = None
-    if classifier.scale_inputs and X.ndim == 2:
-        classifier.scaler_ = MinMaxScaler(clip=True).fit(X)
-    X = _intensities(classifier, X)
-    classifier.inputs_seen_ = InputRange.of(X)
-    if X.dtype == np.uint8 and X.ndim == 2:
-        warn_of_small_integers(X, "X", SMALL_INTEGERS, ", or use scale_inputs=True")
-    return _as_inputs(X)
+    if classifier.scale_inputs and array.ndim == 2:
+        classifier.scaler_ = MinMaxScaler(clip=True).fit(array)
+    array = _intensities(classifier, array)
+    classifier.inputs_seen_ = InputRange.seen_in(array)
+    if array.dtype == np.uint8 and array.ndim == 2:
+        warn_of_small_integers(array, "X", SMALL_INTEGERS, ", or use scale_inputs=True")
+    return _as_inputs(array)
 
 
-def check_inputs(classifier, X, learns=False):
+def check_inputs(classifier: "GLMClassifier", X: ArrayLike, learns: bool = False) -> Inputs:
     """Return the `Inputs` of a test, or of further training (`learns`)."""
-    X, flat = _checked_shape(classifier, X, is_first=False)
+    array, flat = _checked_shape(classifier, X, is_first=False)
     known = classifier.inputs_seen_
-    X = _intensities(classifier, _checked_values(classifier, X, flat, known))
-    seen = InputRange.of(X)
+    array = _intensities(classifier, _checked_values(classifier, array, flat, known))
+    seen = InputRange.seen_in(array)
     if known is not None:
         known.warn_of_another_scale(seen)
         seen = known.joined(seen)
     if learns:
         classifier.inputs_seen_ = seen
-    return _as_inputs(X)
+    return _as_inputs(array)
 
 
-def scaled(classifier, X):
+def scaled(classifier: "GLMClassifier", X: np.ndarray) -> np.ndarray:
     """Return `X` scaled as in training, to intensities."""
     scaler = classifier.scaler_
     if (scaler is not None) != classifier.scale_inputs:
         raise ValueError(
-            f"scale_inputs must be as in training, got {classifier.scale_inputs}: the range of each "
-            "input is seen in training"
+            f"scale_inputs must be as in training, got {classifier.scale_inputs}: training "
+            "finds the range of each input"
         )
     if scaler is None:
         return X
@@ -61,11 +67,11 @@ def scaled(classifier, X):
 
 
 def _checked_shape(classifier, X, is_first):
-    """Return `X` as an array, and what to write if these are images."""
+    """Return `X` as an array, and what the user should write if these are images."""
     if issparse(X):
         raise TypeError("X must be a dense array, not a sparse one; use X.toarray()")
     array = plain_array(X, "X", error=ValueError)
-    # Names of columns only: scikit-learn takes axis 1 of spike trains for the inputs.
+    # Only for names of columns: scikit-learn takes axis 1 of spike trains for the inputs.
     validate_data(classifier, X, reset=is_first, skip_check_array=True, ensure_2d=False)
     X, n_steps = array, int(classifier.n_steps)
     flat = ""
@@ -97,7 +103,7 @@ def _checked_shape(classifier, X, is_first):
 
 
 def _checked_values(classifier, X, flat, known):
-    """Return `X` as trains of 0 and 1, or as numbers that may still have to be scaled."""
+    """Return `X` as trains of 0 and 1, or as numbers that may still need scaling."""
     if X.ndim == 3:
         return _checked_trains(X, int(classifier.n_steps), flat, known)
     return finite_array(X, "X") if classifier.scale_inputs else X
@@ -115,7 +121,7 @@ def _checked_trains(X, n_steps, flat, known):
         raise type(error)(f"{error}, if it is spike trains (n, n_steps, n_inputs){flat}") from None
     if _SMALLEST_IMAGE <= n_steps == X.shape[2] and (known is None or known.kind != "trains"):
         warn(
-            f"X of the shape {X.shape} is taken for spike trains (n, n_steps, n_inputs) of {n_steps} "
+            f"X of the shape {X.shape} is taken to be spike trains (n, n_steps, n_inputs) of {n_steps} "
             f"steps{flat}"
         )
     return trains

@@ -1,16 +1,18 @@
 """Class labels of presentations, and their weights: checks, and numbers in place of labels."""
 
 import numbers
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import DataConversionWarning
 
 from ..support.validation import check_plain, check_shape, finite_array, real, warn
 
-#: Kinds of class labels; labels of two kinds are never the same class.  The first
-#: that fits counts, since in Python a bool is an integer.
-_LABEL_KINDS = {
+#: Kinds of class labels; labels of different kinds are never the same class.  The first
+#: match counts, since in Python a bool is an integer.
+_LABEL_KINDS: dict[str, Any] = {
     "bools": (bool, np.bool_),
     "numbers": (numbers.Integral, float, np.floating),
     "strings": str,
@@ -18,13 +20,13 @@ _LABEL_KINDS = {
 }
 
 
-def as_labels(y, n=None, name="y"):
+def as_labels(y: Any, n: int | None = None, name: str = "y") -> tuple[np.ndarray, str]:
     """Return `y` as an array of `n` class labels, by default of any number, and their kind."""
     check_plain(y, name)
     try:
         labels = np.asarray(y, dtype=object)
     except ValueError as error:  # arrays of several shapes
-        raise ValueError(f"{name} must hold one label a row of X: {error}") from None
+        raise ValueError(f"{name} must hold one label per row of X: {error}") from None
     if labels.shape == (n, 1):
         warn(
             f"A column-vector {name} was passed when a 1d array was expected; its shape should be ({n},)",
@@ -36,26 +38,26 @@ def as_labels(y, n=None, name="y"):
     elif labels.shape != (n,):
         missing = ": it requires y to be passed, but the target y is None" if y is None else ""
         raise ValueError(
-            f"{name} must have the shape ({n},), one label a row of X, got {labels.shape}{missing}"
+            f"{name} must have the shape ({n},), one label per row of X, got {labels.shape}{missing}"
         )
-    labels = labels.tolist()
-    if not labels:
+    plain = labels.tolist()
+    if not plain:
         raise ValueError(f"{name} must hold class labels, but is empty")
-    # By itself NumPy would take [1, "a"] for strings.
-    kinds = {_label_kind(label_type) for label_type in set(map(type, labels))}
+    # NumPy would turn [1, "a"] into strings.
+    kinds = {_label_kind(label_type) for label_type in set(map(type, plain))}
     if len(kinds) > 1 or not kinds <= set(_LABEL_KINDS):
         raise TypeError(
             f"{name} must hold class labels of one kind (integers, strings or bools), "
             f"got {' and '.join(sorted(kinds))}"
         )
     array = np.asarray(y)
-    if array.dtype.kind in "mM":  # tolist() above makes integers of nanoseconds
+    if array.dtype.kind in "mM":  # tolist() above turns nanoseconds into integers
         raise TypeError(
             f"{name} must hold class labels (integers, strings or bools), got dates or times "
             f"({array.dtype}); use strings: {name}.astype(str)"
         )
     if array.dtype.kind not in "biufUS":
-        array = np.array(labels)
+        array = np.array(plain)
     if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
         raise ValueError(f"{name} must hold class labels, but holds NaN or infinity")
     if array.dtype.kind == "f" and np.any(array != np.round(array)):
@@ -63,7 +65,7 @@ def as_labels(y, n=None, name="y"):
             f"{name} must hold class labels, but holds numbers with fractions "
             "(Unknown label type: continuous)"
         )
-    if array.dtype == object or array.tolist() != labels:
+    if array.dtype == object or array.tolist() != plain:
         raise ValueError(
             f"{name} must hold class labels that NumPy can store: integers of 64 bits, or strings "
             "without zero characters at the end"
@@ -80,51 +82,60 @@ def _label_kind(label_type):
     return label_type.__name__
 
 
-def check_labels(y, n):
+def check_labels(y: ArrayLike, n: int) -> tuple[np.ndarray, NDArray[np.int64]]:
     """Return the distinct classes, and the index of each label among them."""
     labels = as_labels(y, n)[0]
     classes = check_classes(labels, "y")
     return classes, np.searchsorted(classes, labels)
 
 
-def check_classes(labels, name):
+def check_classes(labels: np.ndarray, name: str) -> np.ndarray:
     classes = np.unique(labels)
     if len(classes) < 2:
         raise ValueError(f"{name} must hold at least two classes, got {len(classes)} class")
     return classes
 
 
-def check_known(y, n, classes, known_name, also=(), name="y"):
+def check_known(
+    y: Any,
+    n: int | None,
+    classes: ArrayLike,
+    known_name: str,
+    also: Collection[Any] = (),
+    name: str = "y",
+) -> np.ndarray:
     """Return `y` as an array of labels, all of them among `classes` or `also`."""
-    y, kind = as_labels(y, n, name)
+    labels, kind = as_labels(y, n, name)
     known, known_kind = as_labels(classes, name=known_name)
-    unknown = set(y.tolist())
+    unknown = set(labels.tolist())
     if kind == known_kind:
         unknown -= {*known.tolist(), *also}
     if unknown:
         raise ValueError(
-            f"{name} must hold only labels that training knows, the {known_kind} in "
+            f"{name} must hold only labels known from training, the {known_kind} in "
             f"{known_name}={known.tolist()}, but holds the {kind} {sorted(unknown)[:10]}"
         )
-    return y
+    return labels
 
 
-def indices(labels, classes):
-    """Return the index of each label among `classes`, which hold them all."""
+def indices(labels: np.ndarray, classes: np.ndarray) -> NDArray[np.int64]:
+    """Return the index of each label among `classes`, which must hold them all."""
     # NumPy would compare signed and unsigned integers as floats.
-    place = {label: index for index, label in enumerate(classes.tolist())}
-    return np.array([place[label] for label in labels.tolist()])
+    index_of = {label: index for index, label in enumerate(classes.tolist())}
+    return np.array([index_of[label] for label in labels.tolist()])
 
 
-def check_weights(sample_weight, shape):
+def check_weights(
+    sample_weight: ArrayLike | None, shape: tuple[int, ...]
+) -> NDArray[np.float64] | None:
     """Return checked weights of presentations, the last axis of `shape`, or None."""
     if sample_weight is None:
         return None
-    sample_weight = finite_array(sample_weight, "sample_weight", shape)
-    if np.any(sample_weight < 0):
+    weights = finite_array(sample_weight, "sample_weight", shape)
+    if np.any(weights < 0):
         raise ValueError("sample_weight must be at least 0")
-    _check_sum(sample_weight, "sample_weight")
-    return sample_weight
+    _check_sum(weights, "sample_weight")
+    return weights
 
 
 def _check_sum(weights, name):
@@ -139,7 +150,7 @@ def _check_sum(weights, name):
         )
 
 
-def check_class_weight(class_weight):
+def check_class_weight(class_weight: Any) -> None:
     """Raise unless `class_weight` is None, "balanced" or a mapping of labels to weights."""
     if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
         return
@@ -153,7 +164,12 @@ def check_class_weight(class_weight):
         real(weight, f"class_weight[{label!r}]", 0)
 
 
-def weighted_by_class(sample_weight, class_weight, labels, classes):
+def weighted_by_class(
+    sample_weight: NDArray[np.float64] | None,
+    class_weight: str | Mapping[Any, float] | None,
+    labels: NDArray[np.int64],
+    classes: np.ndarray,
+) -> NDArray[np.float64] | None:
     """Return the weights of presentations, multiplied by those of their classes.
 
     Parameters
@@ -169,7 +185,7 @@ def weighted_by_class(sample_weight, class_weight, labels, classes):
     Returns
     -------
     ndarray of float, or None
-        Of the shape of `sample_weight` or, if that is None, (n,); None without any weights.
+        Has the shape of `sample_weight` or, if that is None, (n,); None without any weights.
     """
     if class_weight is None:
         return sample_weight
@@ -191,7 +207,9 @@ def weighted_by_class(sample_weight, class_weight, labels, classes):
     return weights
 
 
-def class_weight_to_save(class_weight, classes):
+def class_weight_to_save(
+    class_weight: str | Mapping[Any, float] | None, classes: np.ndarray
+) -> str | list[float | None] | None:
     """Return `class_weight` for JSON: a mapping becomes a list of one weight, or None, per class."""
     if not isinstance(class_weight, Mapping):
         return class_weight
@@ -201,8 +219,8 @@ def class_weight_to_save(class_weight, classes):
     return [float(class_weight[label]) if label in class_weight else None for label in labels]
 
 
-def class_weight_from_file(saved, classes):
-    """Return the `class_weight` of which `class_weight_to_save` gave `saved`, after checks."""
+def class_weight_from_file(saved: Any, classes: np.ndarray) -> str | dict[Any, float] | None:
+    """Invert `class_weight_to_save`: return the checked `class_weight` from `saved`."""
     if isinstance(saved, list):
         labels = classes.tolist()
         if len(saved) != len(labels):

@@ -1,4 +1,4 @@
-"""What training has given a classifier: all that decides, apart from its settings."""
+"""What a classifier has learned: everything, apart from its settings, that affects decisions."""
 
 from dataclasses import dataclass
 

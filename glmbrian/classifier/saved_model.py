@@ -1,7 +1,10 @@
-"""The file of a classifier: its content, and the checks before any of it is used."""
+"""The file of a classifier: its content, and checks of it before use."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -38,12 +41,12 @@ _LATER_PARAMETERS = ("class_weight", "scale_inputs")
 
 @dataclass(frozen=True)
 class SavedModel:
-    """All that a file holds about a classifier, which has to check the parameters itself.
+    """What a file holds about a classifier, which must check the parameters itself.
 
     parameters : dict
-        Of `GLMClassifier`, as JSON holds them.
+        Parameters of `GLMClassifier`, as in JSON.
     config : dict
-        The parameters and everything else that is kept as JSON.
+        The parameters and everything else kept as JSON.
     input_range : ndarray of float, shape (2, n_inputs), optional
         The lowest and the highest value of each input in training.
     feature_names : ndarray of str, shape (n_inputs,), optional
@@ -52,8 +55,8 @@ class SavedModel:
         Files of version 0.1 have none.
     """
 
-    parameters: dict
-    config: dict
+    parameters: dict[str, Any]
+    config: dict[str, Any]
     streams: Streams
     n_presentations: int
     learned: Parameters
@@ -66,7 +69,7 @@ class SavedModel:
     has_checksum: bool
 
     @classmethod
-    def read(cls, path, names):
+    def read(cls, path: str | Path, names: Iterable[str]) -> "SavedModel":
         """Read and check a file.
 
         Parameters
@@ -80,7 +83,7 @@ class SavedModel:
         OSError
             If the file cannot be read.
         Exception
-            Of any kind, if it is not such a file; see `storage.reading`.
+            Any kind, if it is not such a file; see `storage.reading`.
         """
         archive = load_npz(path, _KINDS.get, [name for name in _KINDS if name not in _OPTIONAL])
         content = archive.content
@@ -93,7 +96,7 @@ class SavedModel:
         weights = _real(content, "weights", ("n_inputs", n_outputs, n_basis))
         n_inputs = len(weights)
         if n_inputs == 0:
-            raise ValueError("weights must be those of at least one input")
+            raise ValueError("weights must have at least one input")
         if not np.array_equal(content["feedback_basis"], basis.matrix):
             raise ValueError("feedback_basis must be the same as basis")
         learned = Parameters(
@@ -105,7 +108,7 @@ class SavedModel:
             parameters=_parameters(config, names),
             config=config,
             streams=Streams.from_file(config["keys"]),
-            # Older files lack it; further training then draws the same spikes again.
+            # Older files lack it; further training then repeats the same spikes.
             n_presentations=integer(config.get("n_presentations", 0), "n_presentations", 0, 2**63 - 1),
             learned=learned,
             basis=basis,
@@ -113,7 +116,7 @@ class SavedModel:
             history=_real(content, "history", ("n_epochs",)),
             input_range=_input_range(content, n_inputs),
             feature_names=_feature_names(content, n_inputs),
-            # Files of version 0.1 do not say.
+            # Files of version 0.1 lack it.
             inputs_seen=InputRange.from_config(config["inputs"]) if "inputs" in config else None,
             has_checksum=archive.has_checksum,
         )
@@ -162,13 +165,13 @@ def _parameters(config, names):
     unknown = sorted(set(parameters) - set(names))
     if unknown:
         raise ValueError(
-            f"it has the parameter {unknown[0]!r}, which this version does not know; glmbrian "
-            f"{config['version']} has written it"
+            f"it has the parameter {unknown[0]!r}, which this version does not know; it was written "
+            f"by glmbrian {config['version']}"
         )
     missing = sorted(set(names) - set(parameters) - set(_LATER_PARAMETERS))
     if missing:
         raise ValueError(f"it lacks the parameter {missing[0]!r}")
-    # A file holds no generators; and sizes must be integers even if a basis replaces them.
+    # A file holds no generators, and sizes must be integers even if a basis replaces them.
     for name, minimum in (("random_state", 0), ("start_state", 0), ("n_basis", 1), ("window", 1)):
         if parameters[name] is not None:
             integer(parameters[name], name, minimum)
@@ -181,7 +184,7 @@ def _input_range(content, n_inputs):
     lowest, highest = input_range = finite_array(content["input_range"], "input_range", (2, n_inputs))
     with np.errstate(over="ignore"):
         if np.any(lowest > highest) or not np.all(np.isfinite(highest - lowest)):
-            raise ValueError("input_range must hold the lowest value of each input, then the highest")
+            raise ValueError("input_range must hold the lowest values of the inputs, then the highest")
     return input_range
 
 

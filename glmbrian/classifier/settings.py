@@ -1,11 +1,12 @@
 """The parameters of a classifier: their checks, and the network that they describe."""
 
 import numbers
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..core.activations import get_activation
-from ..core.bases import RaisedCosineBasis, as_basis
+from ..core.bases import Basis, RaisedCosineBasis, as_basis
 from ..core.decisions import ON_SILENCE, ON_TIE, REJECTED
 from ..core.objectives import check_objective
 from ..core.randomness import check_random_state
@@ -14,11 +15,14 @@ from ..devices.problem import LARGEST, Network, Parameters
 from ..support.validation import check_size, choice, flag, integer, real
 from .labels import check_class_weight
 
-#: The largest 32-bit integer: Brian's integers and the sizes in C++ end here.
+if TYPE_CHECKING:
+    from .classifier import GLMClassifier
+
+#: The largest 32-bit integer, which limits Brian's integers and the sizes in C++.
 _MOST = 2**31 - 1
 
 
-def check_settings(classifier):
+def check_settings(classifier: "GLMClassifier") -> None:
     """Raise a TypeError or a ValueError unless all parameters of a `GLMClassifier` are valid."""
     check_objective(classifier.decoding, "decoding")
     for name in ("n_steps", "n_epochs", "batch_size", "target_period"):
@@ -56,8 +60,8 @@ def _is_uniform(bias_init):
     return isinstance(bias_init, str) and bias_init == "uniform"
 
 
-def check_rejection(classifier, classes):
-    """Raise if rejected presentations could not be told from those of a class."""
+def check_rejection(classifier: "GLMClassifier", classes: np.ndarray) -> None:
+    """Raise if a class label could be mistaken for a rejection."""
     if classifier.on_silence == "reject" and (
         classes.dtype.kind not in "iuf"
         or REJECTED in classes.tolist()
@@ -69,7 +73,7 @@ def check_rejection(classifier, classes):
         )
 
 
-def make_basis(classifier):
+def make_basis(classifier: "GLMClassifier") -> Basis:
     """Return the basis of the kernels."""
     if classifier.basis is not None:
         return classifier.basis
@@ -81,7 +85,7 @@ def make_basis(classifier):
     return RaisedCosineBasis(classifier.n_basis, classifier.window)
 
 
-def make_network(classifier, n_inputs, n_classes, basis):
+def make_network(classifier: "GLMClassifier", n_inputs: int, n_classes: int, basis: Basis) -> Network:
     """Return the `Network` of one replica."""
     n_weights = n_inputs * n_classes * basis.n_basis
     check_size(n_weights, "X, y, n_basis: weights", "take fewer inputs, classes or functions")
@@ -99,7 +103,7 @@ def make_network(classifier, n_inputs, n_classes, basis):
     )
 
 
-def make_start(classifier, network, key):
+def make_start(classifier: "GLMClassifier", network: Network, key: int) -> Parameters:
     """Return the `Parameters` before training, drawn with the `key`."""
     random = np.random.default_rng(key)
     scale, n_outputs = float(classifier.weight_scale), network.n_classes

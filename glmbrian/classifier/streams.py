@@ -1,6 +1,7 @@
-"""The random numbers of a classifier: one key for each thing that they decide."""
+"""The random numbers of a classifier: one key for each purpose."""
 
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from ..core.randomness import derive_keys, mix64
 from ..support.validation import integer
@@ -19,10 +20,10 @@ class Streams:
     test_outputs : int
         Output spikes in tests.
     choices : int
-        Decisions at random (see `decisions.decide`).
+        Random decisions (see `decisions.decide`).
     """
 
-    # Files hold the keys in this order, and each has the purpose of its place (`_PURPOSES`).
+    # Files hold the keys in this order, and a key's position gives its purpose (`_PURPOSES`).
     train_inputs: int
     order: int
     start: int
@@ -31,32 +32,34 @@ class Streams:
     choices: int
 
     @classmethod
-    def derive(cls, random_state):
+    def derive(cls, random_state: Any) -> "Streams":
         """Return the streams that a checked `random_state` gives."""
         return cls(*derive_keys(random_state, *_PURPOSES.values()))
 
-    def starting_from(self, start_state):
-        """Return streams with the start that `start_state` gives, unless it is None."""
+    def starting_from(self, start_state: Any) -> "Streams":
+        """Return streams whose start comes from `start_state`, unless that is None."""
         if start_state is None:
             return self
         return replace(self, start=derive_keys(start_state, _PURPOSES["start"])[0])
 
     @property
-    def train_outputs(self):
+    def train_outputs(self) -> int:
         """Key of output spikes in training, where an objective leaves them free."""
         return int(mix64(self.test_outputs))
 
     @classmethod
-    def from_file(cls, keys):
-        """Return the streams that a file holds, after checks."""
+    def from_file(cls, keys: Any) -> "Streams":
+        """Return the streams from the `keys` in a file, after checks."""
         if not isinstance(keys, list) or len(keys) != len(_PURPOSES):
             raise ValueError(f"keys must be a list of {len(_PURPOSES)} integers, got {keys!r}")
-        return cls(*(integer(key, f"keys[{place}]", 0, 2**64 - 1) for place, key in enumerate(keys)))
+        return cls(
+            *(integer(key, f"keys[{position}]", 0, 2**64 - 1) for position, key in enumerate(keys))
+        )
 
-    def to_file(self):
+    def to_file(self) -> list[int]:
         """Return what `from_file` takes."""
         return list(asdict(self).values())
 
 
-#: What `derive_keys` tells the streams apart by.
-_PURPOSES = {name: 10 + place for place, name in enumerate(Streams.__dataclass_fields__)}
+#: The numbers by which `derive_keys` distinguishes the streams.
+_PURPOSES = {name: 10 + position for position, name in enumerate(Streams.__dataclass_fields__)}

@@ -1,23 +1,28 @@
-"""The tests of a fitted classifier: what is simulated, and the labels decided for."""
+"""The tests of a fitted classifier: what is simulated, and the labels decided."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import NotFittedError
 
 from ..core.decisions import REJECTED, decide
-from ..devices.problem import Inputs, Network, Parameters, Testing
+from ..devices.problem import Inputs, Network, Outcome, Parameters, Testing
 from ..support.validation import integer
 from .inputs import check_inputs
 from .settings import check_rejection, check_settings, make_network
 from .training import learned_parameters
 
+if TYPE_CHECKING:
+    from .classifier import GLMClassifier
 
-def is_fitted(classifier):
+
+def is_fitted(classifier: "GLMClassifier") -> bool:
     return hasattr(classifier, "weights_")
 
 
-def check_fitted(classifier):
+def check_fitted(classifier: "GLMClassifier") -> None:
     if not is_fitted(classifier):
         raise NotFittedError("this GLMClassifier is not fitted yet; call fit, or GLMClassifier.load")
 
@@ -26,7 +31,7 @@ def check_fitted(classifier):
 class TestRun:
     """What a device needs to test a classifier, after all checks."""
 
-    __test__ = False  # none of pytest's
+    __test__ = False  # not a test for pytest
 
     network: Network
     parameters: Parameters
@@ -34,7 +39,7 @@ class TestRun:
     testing: Testing
 
 
-def prepare_test(classifier, X, first_presentation=0):
+def prepare_test(classifier: "GLMClassifier", X: ArrayLike, first_presentation: int = 0) -> TestRun:
     """Return the `TestRun` of presentations, after all checks of `GLMClassifier.predict`."""
     check_fitted(classifier)
     check_settings(classifier)
@@ -51,8 +56,10 @@ def prepare_test(classifier, X, first_presentation=0):
     return TestRun(network, learned_parameters(classifier), inputs, testing)
 
 
-def decided_labels(classifier, outcome, first_presentation=0):
-    """Return the class label that each presentation of an `Outcome` decides for."""
+def decided_labels(
+    classifier: "GLMClassifier", outcome: Outcome, first_presentation: int = 0
+) -> np.ndarray:
+    """Return the class label decided for each presentation of an `Outcome`."""
     decision = decide(
         outcome,
         classifier.objective,

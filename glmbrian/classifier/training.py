@@ -1,9 +1,12 @@
-"""The training of classifiers: one, or several at once on the same input spikes."""
+"""The training of one classifier, or of several at once on the same input spikes."""
 
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from ..devices import get_device
 from ..devices.problem import Inputs, Network, Parameters, Training
@@ -22,17 +25,20 @@ from .learned import Learned
 from .settings import check_rejection, check_settings, make_basis, make_network, make_start
 from .streams import Streams
 
+if TYPE_CHECKING:
+    from .classifier import GLMClassifier
+
 
 @dataclass(frozen=True)
 class Prepared:
     """What a device needs to train `n_replicas` classifiers, after all checks.
 
     network : Network
-        That of one replica.
+        The network of one replica.
     starts : list of Parameters
         Where each classifier starts.
     streams : list of Streams
-        The random numbers of each; all see those of the first, apart from the start.
+        The random numbers of each; all have the same ones, apart from the start.
     inputs : Inputs
     labels : ndarray of int, shape (n,)
     classes : ndarray, shape (n_classes,)
@@ -40,27 +46,34 @@ class Prepared:
     """
 
     network: Network
-    starts: list
-    streams: list
+    starts: list[Parameters]
+    streams: list[Streams]
     inputs: Inputs
-    labels: np.ndarray
+    labels: NDArray[np.int64]
     classes: np.ndarray
     training: Training
 
     @property
-    def n_presentations(self):
-        """The number of all presentations, with those before this training."""
+    def n_presentations(self) -> int:
+        """The number of all presentations, including those before this training."""
         training = self.training
         return training.first_presentation + training.n_epochs * len(self.inputs)
 
 
-def prepare(classifiers, X, y, sample_weight=None, classes=None, one_row_each=False):
-    """Check everything that training anew needs.
+def prepare(
+    classifiers: Sequence["GLMClassifier"],
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
+    one_row_each: bool = False,
+) -> Prepared:
+    """Check everything needed to train from the start.
 
     Parameters
     ----------
     classifiers : list of GLMClassifier
-        They differ at most in their learning rate, their start, and `verbose`.
+        They may differ only in learning rate, start, and `verbose`.
     X, y
         See `GLMClassifier.fit`.
     sample_weight : array_like of float, shape (n,), optional
@@ -79,36 +92,42 @@ def prepare(classifiers, X, y, sample_weight=None, classes=None, one_row_each=Fa
     basis = make_basis(first)
     inputs = check_first_inputs(first, X)
     if classes is None:
-        classes, labels = check_labels(y, len(inputs))
+        known, labels = check_labels(y, len(inputs))
     else:
-        classes = check_classes(as_labels(classes, name="classes")[0], "classes")
-        labels = indices(check_known(y, len(inputs), classes, "classes"), classes)
-    check_rejection(first, classes)
+        known = check_classes(as_labels(classes, name="classes")[0], "classes")
+        labels = indices(check_known(y, len(inputs), known, "classes"), known)
+    check_rejection(first, known)
     shape = (len(classifiers), len(inputs)) if one_row_each else (len(inputs),)
     weights = check_weights(sample_weight, shape)
-    network = make_network(first, inputs.n_inputs, len(classes), basis)
-    # Only now, after all checks, may anything be drawn from a random state.
+    network = make_network(first, inputs.n_inputs, len(known), basis)
+    # Draw from a random state only now, after all checks.
     shared = Streams.derive(first.random_state)
     streams = [shared.starting_from(classifier.start_state) for classifier in classifiers]
     starts = [
         make_start(classifier, network, own.start) for classifier, own in zip(classifiers, streams)
     ]
-    training = _training(classifiers, shared, weights, labels, classes)
-    return Prepared(network, starts, streams, inputs, labels, classes, training)
+    training = _training(classifiers, shared, weights, labels, known)
+    return Prepared(network, starts, streams, inputs, labels, known, training)
 
 
-def prepare_more(classifier, X, y, sample_weight=None, classes=None):
-    """Check everything that further training of a fitted classifier needs (see `prepare`)."""
+def prepare_more(
+    classifier: "GLMClassifier",
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
+) -> Prepared:
+    """Check everything needed to train a fitted classifier further (see `prepare`)."""
     check_settings(classifier)
     known = classifier.classes_
     check_rejection(classifier, known)
     inputs = check_inputs(classifier, X, learns=True)
     if classes is not None:
-        classes, kind = as_labels(classes, name="classes")
+        named, kind = as_labels(classes, name="classes")
         same_kind = kind == as_labels(known, name="classes_")[1]
-        if not same_kind or set(classes.tolist()) != set(known.tolist()):
+        if not same_kind or set(named.tolist()) != set(known.tolist()):
             raise ValueError(
-                f"classes={classes.tolist()} is not the same as before, classes_={known.tolist()}"
+                f"classes={named.tolist()} is not the same as before, classes_={known.tolist()}"
             )
     labels = indices(check_known(y, len(inputs), known, "classes_"), known)
     weights = check_weights(sample_weight, (len(inputs),))
@@ -120,7 +139,7 @@ def prepare_more(classifier, X, y, sample_weight=None, classes=None):
     return Prepared(network, [start], [streams], inputs, labels, known, training)
 
 
-def learned_parameters(classifier):
+def learned_parameters(classifier: "GLMClassifier") -> Parameters:
     """Return the `Parameters` of a fitted classifier."""
     feedback = classifier.feedback_
     if not classifier.objective.learns_feedback:
@@ -128,7 +147,7 @@ def learned_parameters(classifier):
     return Parameters(classifier.weights_, feedback, classifier.bias_)
 
 
-def train(classifiers, prepared, n_jobs=1):
+def train(classifiers: Sequence["GLMClassifier"], prepared: Prepared, n_jobs: int = 1) -> None:
     """Train, and let each classifier adopt what it has learned.
 
     Parameters
@@ -136,7 +155,7 @@ def train(classifiers, prepared, n_jobs=1):
     classifiers : list of GLMClassifier
     prepared : Prepared
     n_jobs : int
-        Processes among which the device shares the classifiers out, if it can.
+        Number of processes that share the classifiers, if the device can do so.
 
     Raises
     ------
@@ -162,8 +181,8 @@ def train(classifiers, prepared, n_jobs=1):
     for replica, (classifier, streams) in enumerate(zip(classifiers, prepared.streams)):
         classifier.adopt(
             Learned(
-                # Not a part of an array that others have parts of, too.
-                parameters.of(slice(replica, replica + 1), network).copy(),
+                # A copy, since the replicas' parameters are views of shared arrays.
+                parameters.of_replicas(slice(replica, replica + 1), network).copy(),
                 prepared.network.basis,
                 prepared.classes,
                 streams,
@@ -178,8 +197,8 @@ def train(classifiers, prepared, n_jobs=1):
 
 
 @contextmanager
-def unchanged_on_error(classifiers):
-    """Leave classifiers as they were if an error ends what is done with them."""
+def unchanged_on_error(classifiers: Sequence["GLMClassifier"]) -> Iterator[None]:
+    """Restore the classifiers if the body of the ``with`` statement raises."""
     with ExitStack() as stack:
         for classifier in classifiers:
             stack.enter_context(_unchanged_on_error(classifier))
@@ -188,7 +207,7 @@ def unchanged_on_error(classifiers):
 
 @contextmanager
 def _unchanged_on_error(classifier):
-    # What is learned is replaced and never changed in place.
+    # A shallow copy suffices: learned arrays are replaced, never changed in place.
     before = dict(vars(classifier))
     try:
         yield

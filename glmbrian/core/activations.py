@@ -8,6 +8,7 @@ the slope of log(1 - g) (eq. first_spk_method_rho).
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -39,12 +40,12 @@ class Activation:
 
     See Also
     --------
-    get_activation : the three that come with the package.
+    get_activation : the three built-in activations.
 
     Examples
     --------
-    The Cauchy distribution function, for neurons that still spike now and then at
-    potentials where the others are silent for ever:
+    The Cauchy distribution function, for neurons that still spike occasionally at
+    potentials where the built-in activations keep them silent:
 
     >>> import numpy as np, glmbrian as glm
     >>> from brian2 import Network, ms
@@ -70,16 +71,16 @@ class Activation:
 
     name: str
     expression: str
-    probability: Callable
-    log_spike: Callable
-    log_silence: Callable
-    log_spike_slope: Callable
-    log_silence_slope: Callable
+    probability: Callable[[Any], Any]
+    log_spike: Callable[[Any], Any]
+    log_silence: Callable[[Any], Any]
+    log_spike_slope: Callable[[Any], Any]
+    log_silence_slope: Callable[[Any], Any]
     cpp: str = ""
-    namespace: dict = field(default_factory=dict)
+    namespace: dict[str, Any] = field(default_factory=dict)
 
     def __reduce_ex__(self, protocol):
-        # Those of the package stay themselves when they are copied or pickled.
+        # A copied or unpickled built-in activation is the same object.
         if _BY_NAME.get(self.name) is self:
             return get_activation, (self.name,)
         return super().__reduce_ex__(protocol)
@@ -112,7 +113,7 @@ SIGMOID = Activation(
 )
 
 
-# The normal distribution comes from SciPy, imported at first use since it is slow
+# The normal distribution comes from SciPy.  It is imported on first use because it is slow
 # to load and only the probit needs it.
 def _normal_cdf(u):
     from scipy.special import ndtr
@@ -177,11 +178,11 @@ def _cloglog_rate(u):
 def _cloglog_log_spike(u):
     u = np.asarray(u, dtype=float)
     rate = _cloglog_rate(u)
-    # log(1 - exp(-rate)) in the form that keeps its digits
-    of_small = np.log(-np.expm1(-rate))
-    of_large = np.log1p(-np.exp(-np.maximum(rate, 0.5)))
+    # log(1 - exp(-rate)), in the form that keeps precision
+    for_small = np.log(-np.expm1(-rate))
+    for_large = np.log1p(-np.exp(-np.maximum(rate, 0.5)))
     # Below -37, g(u) = exp(u) to the last bit.
-    return np.where(u < -37.0, u, np.where(rate < 0.5, of_small, of_large))
+    return np.where(u < -37.0, u, np.where(rate < 0.5, for_small, for_large))
 
 
 def _cloglog_log_spike_slope(u):
@@ -222,12 +223,12 @@ CLOGLOG = Activation(
 
 _BY_NAME = {activation.name: activation for activation in (SIGMOID, PROBIT, CLOGLOG)}
 
-#: Names of the activations that come with the package.
+#: Names of the built-in activations.
 BUILT_IN_ACTIVATIONS = tuple(_BY_NAME)
 
 
-def get_activation(activation):
-    """Return the `Activation` of that name; an `Activation` is returned as it is.
+def get_activation(activation: str | Activation) -> Activation:
+    """Return the `Activation` with this name; an `Activation` is returned unchanged.
 
     Parameters
     ----------
@@ -242,7 +243,7 @@ def get_activation(activation):
     Raises
     ------
     ValueError
-        If there is none of that name.
+        If no activation has this name.
 
     Examples
     --------
@@ -250,7 +251,7 @@ def get_activation(activation):
     >>> sigmoid.probability([-1.0, 0.0, 1.0]).round(3)
     array([0.269, 0.5  , 0.731])
 
-    Where g is 1 to the last bit, its logarithms still tell potentials apart:
+    Where g rounds to 1, log(1 - g) still tells potentials apart:
 
     >>> float(sigmoid.log_silence(800.0))
     -800.0
@@ -260,15 +261,14 @@ def get_activation(activation):
     return _BY_NAME[choice(activation, "activation", BUILT_IN_ACTIVATIONS)]
 
 
-def name_to_save(activation):
-    """Return the name by which a file can hold an activation.
+def name_to_save(activation: str | Activation) -> str:
+    """Return the name under which an activation is saved.
 
-    A `ValueError` says so where there is none: functions cannot be saved.
+    Raises a `ValueError` for a custom activation: functions cannot be saved.
     """
     activation = get_activation(activation)
     if _BY_NAME.get(activation.name) is not activation:
         raise ValueError(
-            f"activation must be one of {', '.join(BUILT_IN_ACTIVATIONS)} to be saved, "
-            "got one of your own"
+            f"activation must be one of {', '.join(BUILT_IN_ACTIVATIONS)} to be saved, got a custom one"
         )
     return activation.name

@@ -4,11 +4,14 @@ Eq. Ex_GLM_1 of the paper: the synaptic kernel is alpha = A w and the feedback
 kernel beta = B v, where the columns of A and B are fixed functions of the lag.
 """
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from ..support.validation import check_shape, check_size, finite_array, integer, real
 
-#: Larger values are mistakes: products with weights would soon overflow.
+#: Larger values are mistakes: their products with weights could overflow.
 _LARGEST_VALUE = 1e30
 
 
@@ -19,7 +22,7 @@ class Basis:
     ----------
     matrix : array_like of float, shape (window, n_basis)
         Row ``l - 1`` holds the values at lag ``l``, the weight of the sample
-        ``l`` steps back; lags run from 1 to `window`.
+        ``l`` steps earlier; lags run from 1 to `window`.
 
     Attributes
     ----------
@@ -33,8 +36,8 @@ class Basis:
     Raises
     ------
     TypeError, ValueError
-        If `matrix` is not two-dimensional, is empty or zero throughout, or holds values
-        that are not finite or beyond 1e30.
+        If `matrix` is not two-dimensional, is empty, is zero everywhere, or holds values
+        that are not finite or exceed 1e30.
 
     See Also
     --------
@@ -42,7 +45,7 @@ class Basis:
 
     Examples
     --------
-    One function, an alpha function with its peak two steps after the spike:
+    An alpha function that peaks two steps after the spike:
 
     >>> import numpy as np
     >>> lags = np.arange(1, 9)
@@ -53,35 +56,37 @@ class Basis:
     2
     """
 
-    def __init__(self, matrix):
-        matrix = finite_array(matrix, "matrix", ("window", "n_basis")).copy()
-        if matrix.size == 0:
+    matrix: NDArray[np.float64]
+
+    def __init__(self, matrix: ArrayLike) -> None:
+        values = finite_array(matrix, "matrix", ("window", "n_basis")).copy()
+        if values.size == 0:
             raise ValueError(
                 "matrix must have at least one lag (row) and one function (column), "
-                f"got the shape {matrix.shape}"
+                f"got the shape {values.shape}"
             )
-        if not matrix.any():
-            raise ValueError("matrix must not be zero at all lags, or no spike would have an effect")
-        if np.abs(matrix).max() > _LARGEST_VALUE:
+        if not values.any():
+            raise ValueError("matrix must not be zero at all lags: no spike would have an effect")
+        if np.abs(values).max() > _LARGEST_VALUE:
             raise ValueError(
-                f"matrix must hold values up to {_LARGEST_VALUE:g}, got {np.abs(matrix).max():g}; "
+                f"matrix must hold values up to {_LARGEST_VALUE:g}, got {np.abs(values).max():g}; "
                 "put the scale into the weights"
             )
-        matrix.flags.writeable = False
-        self.matrix = matrix
+        values.flags.writeable = False
+        self.matrix = values
 
     @property
-    def window(self):
+    def window(self) -> int:
         """Number of lags."""
         return self.matrix.shape[0]
 
     @property
-    def n_basis(self):
+    def n_basis(self) -> int:
         """Number of functions."""
         return self.matrix.shape[1]
 
-    def kernels(self, weights):
-        """Return the kernels that `weights` stand for (eq. Ex_GLM_1).
+    def kernels(self, weights: ArrayLike) -> NDArray[np.float64]:
+        """Return the kernels with these `weights` (eq. Ex_GLM_1).
 
         Parameters
         ----------
@@ -94,8 +99,8 @@ class Basis:
         Raises
         ------
         TypeError, ValueError
-            If `weights` are not finite numbers without a unit, or their last axis does not
-            have the length `n_basis`.
+            If `weights` are not finite numbers without a unit, or the length of their last
+            axis is not `n_basis`.
 
         Examples
         --------
@@ -105,10 +110,10 @@ class Basis:
         array([[1. , 0.5, 0. ],
                [2. , 1. , 0. ]])
         """
-        weights = finite_array(weights, "weights")
-        if weights.ndim == 0 or weights.shape[-1] != self.n_basis:
-            raise ValueError(f"weights must have the shape (..., {self.n_basis}), got {weights.shape}")
-        return weights @ self.matrix.T
+        values = finite_array(weights, "weights")
+        if values.ndim == 0 or values.shape[-1] != self.n_basis:
+            raise ValueError(f"weights must have the shape (..., {self.n_basis}), got {values.shape}")
+        return values @ self.matrix.T
 
     def __repr__(self):
         return f"<{type(self).__name__}: n_basis={self.n_basis}, window={self.window}>"
@@ -129,7 +134,7 @@ class CustomBasis(Basis):
 
 
 class IndicatorBasis(Basis):
-    """One weight a lag: the unstructured GLM.
+    """One weight per lag: the unstructured GLM.
 
     Parameters
     ----------
@@ -143,7 +148,7 @@ class IndicatorBasis(Basis):
            [0., 1.]])
     """
 
-    def __init__(self, window):
+    def __init__(self, window: int) -> None:
         window = integer(window, "window")
         _check_size(window, window)
         super().__init__(np.eye(window))
@@ -154,7 +159,7 @@ class RaisedCosineBasis(Basis):
 
     Function k is ``(1 + cos(a log(t + c) - phase_k)) / 2`` where the argument of
     the cosine is within [-pi, pi], and 0 elsewhere; the phases are pi/2 apart, so
-    that neighbours cross at 1/2.  Lag l is sampled at t = (l - 1) dt, and the
+    neighbours cross at 1/2.  Lag l is sampled at t = (l - 1) dt, and the
     first function peaks at lag 1.
 
     Parameters
@@ -167,15 +172,15 @@ class RaisedCosineBasis(Basis):
         Slope and offset of the logarithmic axis.  The defaults are those of the
         paper's figure: for lags far below `c` the axis is linear.
     dt : float, optional
-        Sample step, in the units of `c`.  By default the step that puts the
-        peaks of the first two functions one lag apart: with the default `a` and
-        `c` each function is 1 at its own lag, 1/2 at the two neighbours and 0
-        beyond, so that ``n_basis == window`` is a full basis (up to about 110 lags).
+        Sample step, in the units of `c`.  The default puts the peaks of the first two
+        functions one lag apart: with the default `a` and `c` each function is 1 at its
+        own lag, 1/2 at the two neighbours and 0 elsewhere, and ``n_basis == window``
+        gives a full basis (up to about 110 lags).
 
     Raises
     ------
     ValueError
-        If a function is 0 on the whole window: it could not be learned.
+        If a function is 0 over the whole window, where it could not be learned.
 
     Examples
     --------
@@ -184,13 +189,20 @@ class RaisedCosineBasis(Basis):
            [0.5, 1. ],
            [0. , 0.5]])
 
-    Log-spaced functions over 100 lags, narrow near the spike and wide far off:
+    Log-spaced functions over 100 lags, narrow near the spike and wide far from it:
 
     >>> RaisedCosineBasis(5, 100, a=2.2, c=1.0, dt=0.2).matrix.shape
     (100, 5)
     """
 
-    def __init__(self, n_basis, window, a=7500.0, c=1.0, dt=None):
+    def __init__(
+        self,
+        n_basis: int,
+        window: int,
+        a: float = 7500.0,
+        c: float = 1.0,
+        dt: float | None = None,
+    ) -> None:
         n_basis = integer(n_basis, "n_basis")
         window = integer(window, "window")
         _check_size(window, n_basis)
@@ -203,8 +215,7 @@ class RaisedCosineBasis(Basis):
         lag_times = np.arange(window) * dt
         axis = a * np.log1p(lag_times / c)
         phase = axis[:, np.newaxis] - np.pi / 2 * np.arange(n_basis)
-        # A lag that falls on an edge of the support gives cos(pi) = -1 give or
-        # take rounding; such specks are made the exact zero that they stand for.
+        # At the edge of the support, 1 + cos(pi) is 0 up to rounding; make it exactly 0.
         matrix = np.where(np.abs(phase) < np.pi, 0.5 * (1 + np.cos(phase)), 0.0)
         matrix[matrix < 1e-6] = 0.0
         empty = np.flatnonzero(~matrix.any(axis=0))
@@ -218,7 +229,7 @@ class RaisedCosineBasis(Basis):
 
 
 class ExponentialBasis(Basis):
-    """Decaying exponentials, or differences of two, one a time constant.
+    """Decaying exponentials, or differences of two, one per time constant.
 
     With a single function this is the kernel of Gardner and Gruning (2016), the
     paper's K = 1 special case: ``exp(-l / tau)``, or with `tau_rise` the
@@ -239,7 +250,7 @@ class ExponentialBasis(Basis):
     2
     """
 
-    def __init__(self, tau, window, tau_rise=None):
+    def __init__(self, tau: ArrayLike, window: int, tau_rise: float | None = None) -> None:
         tau = np.atleast_1d(finite_array(tau, "tau"))
         check_shape(tau, "tau", ("n_basis",))
         if tau.size == 0 or np.any(tau <= 0):
@@ -265,7 +276,7 @@ def _check_size(window, n_basis):
     check_size(window * n_basis, "n_basis, window: values of the basis", "take fewer lags or functions")
 
 
-def as_basis(basis, name):
+def as_basis(basis: Any, name: str) -> Basis:
     """Return `basis` if it is a `Basis`, or raise a TypeError naming `name`."""
     if not isinstance(basis, Basis):
         raise TypeError(f"{name} must be a basis such as glmbrian.RaisedCosineBasis, got {basis!r}")

@@ -1,12 +1,17 @@
 """Decisions from observed output spikes: rate and first-to-spike decoding."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .randomness import hashes
 
-#: What decides between outputs that are level, and if no output spiked at all.
+if TYPE_CHECKING:
+    from .objectives import Objective
+
+#: What decides in a tie between outputs, and when no output spiked.
 ON_TIE = ("potential", "random")
 ON_SILENCE = ("potential", "random", "reject")
 
@@ -16,17 +21,17 @@ REJECTED = -1
 
 @dataclass(frozen=True)
 class Decisions:
-    """What a test decided: one entry a presentation.
+    """What a test decided: one entry per presentation.
 
-    If presentations end at the first spike, ``(decided == label) & (step <= t)`` holds for what has
-    been decided rightly by the deadline t.
+    If presentations end at the first spike, ``(decided == label) & (step <= t)`` marks those
+    decided correctly by the deadline t.
 
     label : ndarray, shape (n,)
         The true class labels.
     decided : ndarray, shape (n,)
-        The labels decided for, -1 for a rejected presentation.
+        The labels chosen, -1 for a rejected presentation.
     step : ndarray of int, shape (n,)
-        Step of the decision, from 1; without any output spike the last one.
+        Step of the decision, from 1; the last step if no output spiked.
     silent : ndarray of bool, shape (n,)
         Whether no output spiked.
     """
@@ -37,13 +42,20 @@ class Decisions:
     silent: np.ndarray
 
 
-def is_silent(outcome):
-    """Return whether no output spiked in each presentation of an `Outcome`."""
+def is_silent(outcome: Any) -> NDArray[np.bool_]:
+    """Return, for each presentation of an `Outcome`, whether no output spiked."""
     return outcome.counts.sum(axis=1) == 0
 
 
-def decide(outcome, objective, on_tie, on_silence, key, first_presentation=0):
-    """Return the index of the output that each presentation decides for.
+def decide(
+    outcome: Any,
+    objective: "Objective",
+    on_tie: str,
+    on_silence: str,
+    key: int,
+    first_presentation: int = 0,
+) -> NDArray[np.int_]:
+    """Return the index of the output chosen in each presentation.
 
     Parameters
     ----------
@@ -51,11 +63,11 @@ def decide(outcome, objective, on_tie, on_silence, key, first_presentation=0):
     objective : glmbrian.core.objectives.Objective
         Says which outputs are best.
     on_tie : {"potential", "random"}
-        Among several best outputs: the one with the highest membrane potential (which of
-        them, the objective says), or any.
+        Among several best outputs: the one with the highest membrane potential (the
+        objective says which potential), or a random one.
     on_silence : {"potential", "random", "reject"}
         If no output spikes: the one with the highest potential summed over the
-        presentation, any, or none (`REJECTED`).
+        presentation, a random one, or none (`REJECTED`).
     key : int
         Key of the random choices.
     first_presentation : int
@@ -81,8 +93,8 @@ def decide(outcome, objective, on_tie, on_silence, key, first_presentation=0):
     return decision
 
 
-def measures(outcome):
-    """Return what decisions cost, averaged over presentations.
+def measures(outcome: Any) -> dict[str, float]:
+    """Return the cost of decisions, averaged over presentations.
 
     Returns
     -------

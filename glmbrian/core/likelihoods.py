@@ -1,15 +1,18 @@
 """The log-likelihoods of one presentation, and their gradients, in plain NumPy.
 
-This is the reference that every device is held to.  Nothing here simulates.
+This is the reference for every device.  Nothing here simulates.
 """
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from ..support.renamed import renamed
 from ..support.validation import binary_array, check_size, finite_array, integer
-from .activations import get_activation
+from .activations import Activation, get_activation
 
 __all__ = [
     "desired_train",
@@ -25,12 +28,18 @@ __all__ = [
 
 @renamed(feedback="feedback_weights")
 def membrane_potential(
-    spikes, basis, weights, bias, outputs=None, feedback_basis=None, feedback_weights=None
-):
-    """Return the membrane potentials that given spike trains cause.
+    spikes: ArrayLike,
+    basis: ArrayLike,
+    weights: ArrayLike,
+    bias: ArrayLike,
+    outputs: ArrayLike | None = None,
+    feedback_basis: ArrayLike | None = None,
+    feedback_weights: ArrayLike | None = None,
+) -> NDArray[np.float64]:
+    """Return the membrane potentials for given spike trains.
 
-    Eq. membrane_potential_GLM: at step t (from 1) the potential sees inputs and
-    outputs up to step t - 1, so that at t = 1 it is the bias alone.
+    Eq. membrane_potential_GLM: at step t (from 1) the potential depends on inputs and
+    outputs up to step t - 1, so at t = 1 it is the bias alone.
 
     Parameters
     ----------
@@ -41,10 +50,10 @@ def membrane_potential(
     weights : array_like of float, shape (N_X, N_Y, K)
     bias : array_like of float, shape (N_Y,)
     outputs : array_like of 0/1, shape (T, N_Y), optional
-        Output spike trains, for the feedback; by default there are none.
+        Output spike trains, for the feedback; none by default.
     feedback_basis : array_like of float, shape (window_fb, K_fb), optional
     feedback_weights : array_like of float, shape (N_Y, K_fb), optional
-        Weights of the feedback kernels.  The last three go together.
+        Weights of the feedback kernels.  Give all of the last three or none.
 
     Returns
     -------
@@ -66,19 +75,26 @@ def membrane_potential(
     if any(given):
         if not all(given):
             raise ValueError("outputs, feedback_basis and feedback_weights must be given together")
-        outputs = binary_array(outputs, "outputs", u.shape)
+        emitted = binary_array(outputs, "outputs", u.shape)
         feedback_basis, feedback_weights = _checked_feedback(
             feedback_basis, feedback_weights, bias.size
         )
-        u += potential_of_outputs(outputs, feedback_basis, feedback_weights)
+        u += potential_of_outputs(emitted, feedback_basis, feedback_weights)
     return u
 
 
-def first_to_spike_log_likelihood(spikes, label, basis, weights, bias, activation="sigmoid"):
+def first_to_spike_log_likelihood(
+    spikes: ArrayLike,
+    label: int,
+    basis: ArrayLike,
+    weights: ArrayLike,
+    bias: ArrayLike,
+    activation: str | Activation = "sigmoid",
+) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
     """Log-probability that the right neuron spikes first, and its gradient.
 
-    Eqs. first_spk_method_2 to first_spk_method_q.  The potentials are those of
-    outputs held silent, so that feedback plays no part.
+    Eqs. first_spk_method_2 to first_spk_method_q.  Outputs are held silent, so
+    feedback plays no part.
 
     Parameters
     ----------
@@ -106,8 +122,8 @@ def first_to_spike_log_likelihood(spikes, label, basis, weights, bias, activatio
 
     Examples
     --------
-    In two steps, two neurons with a firing probability of 1/2 and no inputs that
-    reach them: neuron 0 is first with probability 1/4 + 1/16.
+    Two neurons fire with probability 1/2 in each of two steps, and no inputs reach
+    them: neuron 0 is first with probability 1/4 + 1/16.
 
     >>> import numpy as np
     >>> value, grad_weights, grad_bias = first_to_spike_log_likelihood(
@@ -118,7 +134,7 @@ def first_to_spike_log_likelihood(spikes, label, basis, weights, bias, activatio
     >>> grad_bias.round(12)
     array([ 0.4, -0.6])
 
-    The input of step 1 moves the potentials of step 2:
+    The input in step 1 affects the potentials in step 2:
 
     >>> grad_weights[0, :, 0].round(12)
     array([ 0.1, -0.1])
@@ -132,8 +148,15 @@ def first_to_spike_log_likelihood(spikes, label, basis, weights, bias, activatio
 
 @renamed(feedback="feedback_weights")
 def rate_log_likelihood(
-    spikes, targets, basis, feedback_basis, weights, feedback_weights, bias, activation="sigmoid"
-):
+    spikes: ArrayLike,
+    targets: ArrayLike,
+    basis: ArrayLike,
+    feedback_basis: ArrayLike,
+    weights: ArrayLike,
+    feedback_weights: ArrayLike,
+    bias: ArrayLike,
+    activation: str | Activation = "sigmoid",
+) -> tuple[float, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Log-probability of desired output trains, and its gradient.
 
     Eqs. LL_conv and w_update_g to rho_def.  The desired trains are fed back.
@@ -166,7 +189,7 @@ def rate_log_likelihood(
 
     Examples
     --------
-    One neuron with a firing probability of 1/2 in each of three steps, which shall
+    One neuron with a firing probability of 1/2 in each of three steps, which should
     spike in the last two:
 
     >>> import numpy as np
@@ -180,12 +203,12 @@ def rate_log_likelihood(
     (array([0.5]), array([0.5]), array([0.5]))
     """
     spikes, basis, weights, bias = _checked_inputs(spikes, basis, weights, bias)
-    targets = binary_array(targets, "targets", (spikes.shape[0], bias.size))
+    desired = binary_array(targets, "targets", (spikes.shape[0], bias.size))
     feedback_basis, feedback_weights = _checked_feedback(feedback_basis, feedback_weights, bias.size)
     u = potential_of_inputs(spikes, basis, weights, bias)
-    u += potential_of_outputs(targets, feedback_basis, feedback_weights)
-    log_likelihood, grad_u = rate_gradient(u, targets, get_activation(activation))
-    grad_feedback = feedback_gradient(targets, grad_u, feedback_basis)
+    u += potential_of_outputs(desired, feedback_basis, feedback_weights)
+    log_likelihood, grad_u = rate_gradient(u, desired, get_activation(activation))
+    grad_feedback = feedback_gradient(desired, grad_u, feedback_basis)
     return (
         log_likelihood,
         weight_gradient(spikes, grad_u, basis),
@@ -194,8 +217,10 @@ def rate_log_likelihood(
     )
 
 
-def first_to_spike_gradient(u, label, activation):
-    """Return the first-to-spike log-likelihood of given potentials, and its gradient in them.
+def first_to_spike_gradient(
+    u: NDArray[np.float64], label: int, activation: Activation
+) -> tuple[float, NDArray[np.float64]]:
+    """Return the first-to-spike log-likelihood and its gradient with respect to the potentials.
 
     Parameters
     ----------
@@ -226,10 +251,10 @@ def first_to_spike_gradient(u, label, activation):
     log_wait = log_silence[:, label]
     log_others = np.delete(log_silence, label, axis=1).sum(axis=1)
     # The paper shifts each log p_t by their minimum and normalises.  That
-    # overflows, and where all share one factor exp(-1e21) their ratios are lost.
+    # overflows, and if all share a factor of exp(-1e21) their ratios are lost.
     # So go backwards instead: let w_t be the probability that the right neuron
-    # spikes first if nobody did before t, and
-    # s_t = g(u_c,t) + (1 - g(u_c,t)) w_t+1, so that w_t = s_t prod_i!=c (1 - g(u_i,t)).
+    # spikes first given that none spiked before t, and
+    # s_t = g(u_c,t) + (1 - g(u_c,t)) w_t+1; then w_t = s_t prod_i!=c (1 - g(u_i,t)).
     stop = np.empty_like(u_right)  # q_t / h_t
     go_on = np.empty_like(u_right)  # h_t+1 / h_t
     loss = np.empty_like(u_right)  # 1 - w_t+1
@@ -258,8 +283,10 @@ def _log_mixture(log_g, log_rest, log_w, loss):
     return largest + math.log(math.exp(a - largest) + math.exp(b - largest))
 
 
-def rate_gradient(u, targets, activation):
-    """Return the log-likelihood of desired trains given the potentials, and its gradient in them.
+def rate_gradient(
+    u: NDArray[np.float64], targets: np.ndarray, activation: Activation
+) -> tuple[float, NDArray[np.float64]]:
+    """Return the log-likelihood of desired trains and its gradient with respect to the potentials.
 
     Parameters
     ----------
@@ -287,7 +314,7 @@ def rate_gradient(u, targets, activation):
     return float(log_likelihood.sum()), grad_u
 
 
-def desired_train(n_steps, period):
+def desired_train(n_steps: int, period: int) -> NDArray[np.uint8]:
     """Return the desired train of the right neuron in rate training.
 
     One spike after every ``period - 1`` zeros.
@@ -296,7 +323,7 @@ def desired_train(n_steps, period):
     ----------
     n_steps : int
     period : int
-        With a period above `n_steps` there is no spike.
+        If it exceeds `n_steps` there is no spike.
 
     Returns
     -------
@@ -305,7 +332,7 @@ def desired_train(n_steps, period):
     Raises
     ------
     TypeError, ValueError
-        If an argument is no integer of at least 1.
+        If an argument is not an integer of at least 1.
 
     Examples
     --------
@@ -320,29 +347,40 @@ def desired_train(n_steps, period):
     return train
 
 
-def potential_of_inputs(inputs, basis, weights, bias):
-    """Return what `inputs` (T, N_X), of any real values, and the bias give: (T, N_Y)."""
+def potential_of_inputs(
+    inputs: np.ndarray,
+    basis: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    bias: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return the potential (T, N_Y) due to real-valued `inputs` (T, N_X) and the bias."""
     by_function = weights.transpose(2, 0, 1)
     return bias + filtered_in_chunks(inputs, lambda part: part @ by_function, basis)
 
 
-def potential_of_outputs(outputs, feedback_basis, feedback_weights):
-    """Return what the feedback of `outputs` gives, both (T, N_Y)."""
+def potential_of_outputs(
+    outputs: np.ndarray,
+    feedback_basis: NDArray[np.float64],
+    feedback_weights: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return the potential (T, N_Y) due to the feedback of `outputs` (T, N_Y)."""
     by_function = feedback_weights.T[:, np.newaxis, :]
     return filtered_in_chunks(outputs, lambda part: part * by_function, feedback_basis)
 
 
-#: Steps of a long recording whose channels are in memory at a time.
-_CHUNK = 2**15
+#: Number of steps of a long recording to hold in memory at a time.
+CHUNK = 2**15
 
 
-def filtered_in_chunks(series, channels, basis):
+def filtered_in_chunks(
+    series: np.ndarray, channels: Callable[[np.ndarray], np.ndarray], basis: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Return ``_filtered(channels(series), basis)``, for `series` of any length."""
     window = basis.shape[0]
     parts = []
-    for start in range(0, len(series), _CHUNK):
+    for start in range(0, len(series), CHUNK):
         first = max(0, start - window)
-        part = channels(series[first : start + _CHUNK])
+        part = channels(series[first : start + CHUNK])
         parts.append(_filtered(part, basis)[start - first :])
     return np.concatenate(parts)
 
@@ -351,8 +389,8 @@ def _filtered(channels, basis):
     """Filter channels (K, T, N) by the basis functions and sum over K: (T, N)."""
     n_basis, n_steps, n_targets = channels.shape
     window = max(1, min(basis.shape[0], n_steps - 1))
-    # In blocks of `window` steps, a block depends on itself and the one before alone, and
-    # on both by a matrix that is the same for all: two products of large matrices.
+    # A block of `window` steps depends only on itself and the block before it, through
+    # matrices that are the same for all blocks: this takes two large matrix products.
     n_blocks = -(-n_steps // window)
     padded = np.zeros((n_basis, (n_blocks + 1) * window, n_targets))
     padded[:, window : window + n_steps] = channels
@@ -366,10 +404,10 @@ def _filtered(channels, basis):
     return potential.transpose(0, 2, 1).reshape(n_blocks * window, n_targets)[:n_steps]
 
 
-def correlated(grad_u, basis):
-    """Return the gradient in what arrives (K, T, N) from that in `u` (T, N).
+def correlated(grad_u: NDArray[np.float64], basis: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the gradient in the arriving weights (K, T, N), given the gradient in `u` (T, N).
 
-    A spike that arrives in step t moves `u` in the steps after t, by the basis.
+    A spike that arrives in step t changes `u` in the steps after t, by the basis.
     """
     n_steps = grad_u.shape[0]
     channels = np.zeros((basis.shape[1],) + grad_u.shape)
@@ -378,8 +416,10 @@ def correlated(grad_u, basis):
     return channels
 
 
-def weight_gradient(spikes, grad_u, basis):
-    """Return the gradient in the weights from that in the potentials.
+def weight_gradient(
+    spikes: np.ndarray, grad_u: NDArray[np.float64], basis: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the gradient in the weights, given the gradient in the potentials.
 
     Parameters
     ----------
@@ -395,7 +435,7 @@ def weight_gradient(spikes, grad_u, basis):
 
     Examples
     --------
-    A spike in step 1 moves the potential of step 2, and half as much that of step 3:
+    A spike in step 1 changes the potential in step 2, and half as much in step 3:
 
     >>> import numpy as np
     >>> grad_u = np.array([[5.0], [1.0], [-4.0]])
@@ -405,8 +445,10 @@ def weight_gradient(spikes, grad_u, basis):
     return np.einsum("tj,kti->jik", spikes, correlated(grad_u, basis), optimize=True)
 
 
-def feedback_gradient(outputs, grad_u, basis):
-    """Return the gradient in the feedback weights from that in the potentials.
+def feedback_gradient(
+    outputs: np.ndarray, grad_u: NDArray[np.float64], basis: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the gradient in the feedback weights, given the gradient in the potentials.
 
     Parameters
     ----------
@@ -422,7 +464,7 @@ def feedback_gradient(outputs, grad_u, basis):
 
     Examples
     --------
-    Each neuron sees its own spikes alone:
+    Each neuron sees only its own spikes:
 
     >>> import numpy as np
     >>> outputs, grad_u = np.array([[1, 0], [0, 0]]), np.array([[0.0, 0.0], [3.0, 5.0]])
@@ -432,7 +474,9 @@ def feedback_gradient(outputs, grad_u, basis):
     return np.einsum("ti,kti->ik", outputs, correlated(grad_u, basis))
 
 
-def _checked_inputs(spikes, basis, weights, bias):
+def _checked_inputs(
+    spikes: Any, basis: Any, weights: Any, bias: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     spikes = binary_array(spikes, "spikes", ("T", "N_X"))
     if 0 in spikes.shape:
         raise ValueError(f"spikes must have at least one step and one input, got {spikes.shape}")
@@ -446,7 +490,9 @@ def _checked_inputs(spikes, basis, weights, bias):
     return spikes, basis, weights, bias
 
 
-def _checked_feedback(feedback_basis, feedback_weights, n_outputs):
+def _checked_feedback(
+    feedback_basis: Any, feedback_weights: Any, n_outputs: int
+) -> tuple[np.ndarray, np.ndarray]:
     feedback_basis = finite_array(feedback_basis, "feedback_basis", ("window_fb", "K_fb"))
     if 0 in feedback_basis.shape:
         raise ValueError(

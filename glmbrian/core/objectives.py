@@ -1,53 +1,56 @@
-"""What a network is trained for and decides by: one object with all that depends on it.
+"""Objectives: what a network is trained for, and how it decides.
 
-Trainers, devices and decisions ask an `Objective`, and never for its name.
+Trainers, devices and decisions call methods of an `Objective`; they never look at its name.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..support.validation import choice, integer
+from .activations import Activation
 from .likelihoods import desired_train, first_to_spike_gradient, rate_gradient
 
 
 class Objective(ABC):
     """What training maximises, and how a test decides.
 
-    Derive a class to add one of your own: `desired` and `gradient` for training, `best` and
+    Subclass it to define your own: `desired` and `gradient` for training, `best` and
     `preference` for decisions.  `GLMClassifier(decoding=...)` and `Trainer(rule=...)` take an
     instance in place of the names "first-to-spike" and "rate".
 
     Attributes
     ----------
     name : str
-        By which messages and results call it.
+        Its name in messages and results.
     clamps_outputs : bool
-        Whether outputs emit the desired spikes during training.  Otherwise they are free, and
-        `gradient` is given what they emitted.
+        Whether outputs are forced to emit the desired spikes during training.  Otherwise
+        they are free, and `gradient` receives what they emitted.
     needs_labels : bool
-        Whether `gradient` needs the label, so that desired spikes alone are not enough.
+        Whether `gradient` needs the label, and not only the desired spikes.
     learns_feedback : bool
         Whether outputs have feedback kernels, and learn them.
     stops_at_first_spike : bool
         Whether a test presentation ends with the first output spike.
     period : int
-        Steps from one desired spike to the next; 1 if that means nothing here.
+        Steps from one desired spike to the next; 1 if this does not apply.
     cpp : str
         A C++ struct body for compiled devices, with the constants ``clamps_outputs``,
         ``learns_feedback`` and ``stops_at_first_spike``, and the static functions ``desired``
-        and ``gradient``, as in `glmbrian.core.objectives`.  Without it training runs on the runtime
-        device only.
+        and ``gradient``, as in `glmbrian.core.objectives`.  Without it, training runs on the
+        runtime device only.
 
     See Also
     --------
-    glmbrian.learning : log-likelihoods, and their gradients, to make one from.
+    glmbrian.learning : log-likelihoods and gradients to build one from.
 
     Examples
     --------
-    The right neuron is to spike in every step, and the others never:
+    The right neuron should spike in every step, and the others never:
 
     >>> import glmbrian as glm
     >>> class Always(glm.Objective):
@@ -73,8 +76,8 @@ class Objective(ABC):
     period: int = 1
     cpp: ClassVar[str] = ""
 
-    def desired(self, label, n_steps, n_outputs):
-        """Return the spikes wanted of the outputs if `label` is right.
+    def desired(self, label: int, n_steps: int, n_outputs: int) -> NDArray[np.uint8]:
+        """Return the desired output spikes for a `label`.
 
         Parameters
         ----------
@@ -85,7 +88,7 @@ class Objective(ABC):
         Returns
         -------
         ndarray of uint8, shape (n_steps, n_outputs)
-            By default there are none.
+            No spikes by default.
 
         Examples
         --------
@@ -95,8 +98,14 @@ class Objective(ABC):
         return np.zeros((n_steps, n_outputs), dtype=np.uint8)
 
     @abstractmethod
-    def gradient(self, potentials, outputs, label, activation):
-        """Return what one presentation is worth, and its gradient in the potentials.
+    def gradient(
+        self,
+        potentials: NDArray[np.float64],
+        outputs: np.ndarray,
+        label: int | None,
+        activation: Activation,
+    ) -> tuple[float, NDArray[np.float64]]:
+        """Return the value of one presentation, and its gradient in the potentials.
 
         Parameters
         ----------
@@ -110,13 +119,13 @@ class Objective(ABC):
         Returns
         -------
         value : float
-            The log-likelihood, or what else is maximised.
+            The log-likelihood, or whatever is maximised.
         slope : ndarray of float, shape (T, N_Y)
 
         Examples
         --------
-        Two neurons with a firing probability of 1/2 in each of two steps; the first one is to be
-        first:
+        Two neurons with a firing probability of 1/2 in each of two steps; neuron 0 should
+        spike first:
 
         >>> import glmbrian as glm
         >>> value, slope = get_objective("first-to-spike", period=1).gradient(
@@ -126,8 +135,8 @@ class Objective(ABC):
         0.3125
         """
 
-    def best(self, outcome):
-        """Return which outputs a test may decide for.
+    def best(self, outcome: Any) -> NDArray[np.bool_]:
+        """Return which outputs a test may choose.
 
         Parameters
         ----------
@@ -136,8 +145,8 @@ class Objective(ABC):
         Returns
         -------
         ndarray of bool, shape (n, N_Y)
-            By default the outputs with the most spikes.  Rows without any output spike do not
-            count: `on_silence` decides there.
+            By default the outputs with the most spikes.  Rows without output spikes are
+            ignored: `on_silence` decides there.
 
         Examples
         --------
@@ -148,7 +157,7 @@ class Objective(ABC):
         """
         return outcome.counts == outcome.counts.max(axis=1, keepdims=True)
 
-    def preference(self, outcome):
+    def preference(self, outcome: Any) -> NDArray[np.float64]:
         """Return the potentials that decide between the `best` outputs, the highest first.
 
         Parameters
@@ -174,7 +183,7 @@ class Objective(ABC):
 class FirstToSpike(Objective):
     """The right output spikes before all others (eqs. first_spk_method_2 to first_spk_method_q).
 
-    Outputs are held silent in training, so that feedback plays no part.
+    Outputs are held silent in training, so feedback plays no part.
     """
 
     name = "first-to-spike"
@@ -190,19 +199,26 @@ class FirstToSpike(Objective):
     }
 """
 
-    def gradient(self, potentials, outputs, label, activation):
-        return first_to_spike_gradient(potentials, label, activation)
+    def gradient(
+        self,
+        potentials: NDArray[np.float64],
+        outputs: np.ndarray,
+        label: int | None,
+        activation: Activation,
+    ) -> tuple[float, NDArray[np.float64]]:
+        # `needs_labels` excludes None.
+        return first_to_spike_gradient(potentials, label, activation)  # type: ignore[arg-type]
 
-    def best(self, outcome):
+    def best(self, outcome: Any) -> NDArray[np.bool_]:
         return outcome.counts > 0
 
-    def preference(self, outcome):
+    def preference(self, outcome: Any) -> NDArray[np.float64]:
         return outcome.potential_last
 
 
 @dataclass(frozen=True)
 class Rate(Objective):
-    """Outputs emit desired trains, the right one a spike every `period` steps (eq. LL_conv)."""
+    """Outputs emit desired trains; the right one spikes every `period` steps (eq. LL_conv)."""
 
     period: int = 4
 
@@ -226,38 +242,44 @@ class Rate(Objective):
     def __post_init__(self):
         integer(self.period, "period")
 
-    def desired(self, label, n_steps, n_outputs):
+    def desired(self, label: int, n_steps: int, n_outputs: int) -> NDArray[np.uint8]:
         spikes = super().desired(label, n_steps, n_outputs)
         spikes[:, label] = desired_train(n_steps, self.period)
         return spikes
 
-    def gradient(self, potentials, outputs, label, activation):
+    def gradient(
+        self,
+        potentials: NDArray[np.float64],
+        outputs: np.ndarray,
+        label: int | None,
+        activation: Activation,
+    ) -> tuple[float, NDArray[np.float64]]:
         return rate_gradient(potentials, outputs, activation)
 
 
-#: The objectives that come with the package, by the names that stand for them.
-OBJECTIVES = {
+#: The built-in objectives by name.
+OBJECTIVES: dict[str, Callable[[int], Objective]] = {
     FirstToSpike.name: lambda period: FirstToSpike(),
     Rate.name: Rate,
 }
 
 
-def check_objective(objective, argument):
-    """Raise unless `objective` is an `Objective` or the name of one; `argument` names it."""
+def check_objective(objective: Any, argument: str) -> None:
+    """Raise unless `objective` is an `Objective` or the name of one; errors name the `argument`."""
     if not isinstance(objective, Objective):
         choice(objective, argument, tuple(OBJECTIVES))
 
 
-def get_objective(objective, period, argument="objective"):
-    """Return the `Objective` of that name; an `Objective` is returned as it is.
+def get_objective(objective: str | Objective, period: int, argument: str = "objective") -> Objective:
+    """Return the `Objective` with this name; an `Objective` is returned unchanged.
 
     Parameters
     ----------
     objective : {"first-to-spike", "rate"} or Objective
     period : int
-        Period of the desired spikes, for those that go by their name.
+        Period of the desired spikes, for an objective given by name.
     argument : str
-        What the caller calls the objective, for error messages.
+        Name of the caller's argument, for error messages.
 
     Returns
     -------
@@ -266,7 +288,7 @@ def get_objective(objective, period, argument="objective"):
     Raises
     ------
     TypeError, ValueError
-        If there is none of that name.
+        If no objective has this name.
 
     Examples
     --------
@@ -277,15 +299,15 @@ def get_objective(objective, period, argument="objective"):
     return objective if isinstance(objective, Objective) else OBJECTIVES[objective](period)
 
 
-def objective_to_save(objective):
-    """Return the name by which a file can hold an `Objective`.
+def objective_to_save(objective: Objective) -> str:
+    """Return the name under which an `Objective` is saved.
 
-    A `ValueError` says so where there is none: code cannot be saved.
+    Raises a `ValueError` for a custom objective: code cannot be saved.
     """
     made = OBJECTIVES.get(objective.name)
     if made is None or type(made(objective.period)) is not type(objective):
         raise ValueError(
-            f"decoding must be one of {', '.join(OBJECTIVES)} to be saved, got one of your own: "
+            f"decoding must be one of {', '.join(OBJECTIVES)} to be saved, got a custom one: "
             f"{objective!r}"
         )
     return objective.name

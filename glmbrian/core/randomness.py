@@ -2,7 +2,7 @@
 
 A draw is a hash of (key, presentation, step, index) rather than the next value
 of a generator with a state.  NumPy, Cython, C++ and GPU code therefore give the
-same numbers, in whatever order and however many at once they are evaluated.
+same numbers, in any order and any batch size.
 
 The hash is the output function of SplitMix64 (Steele, Lea and Flood 2014),
 applied twice: first to the presentation, which gives a base, then to
@@ -10,17 +10,22 @@ applied twice: first to the presentation, which gives a base, then to
 """
 
 import numbers
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+#: Values of arguments `random_state`; see `derive_keys`.
+RandomState = int | np.random.RandomState | np.random.Generator | None
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 #: A level is a probability times this.  Levels are compared with 16-bit draws, four of which
-#: come from one 64-bit hash; a second hash decides about the fraction of a level.
+#: come from one 64-bit hash; a second hash decides on the fraction of a level.
 DRAW_LEVELS = 1 << 16
 
 
-def mix64(z):
+def mix64(z: Any) -> Any:
     """Scramble unsigned 64-bit integers (array or scalar) one to one."""
     z = np.asarray(z, dtype=np.uint64)
     with np.errstate(over="ignore"):
@@ -29,16 +34,18 @@ def mix64(z):
         return z ^ (z >> np.uint64(31))
 
 
-def _hashes(key, counters):
+def _hashes(key: Any, counters: Any) -> Any:
     with np.errstate(over="ignore"):
         return mix64(key + GOLDEN * (_unsigned(counters) + np.uint64(1)))
 
 
-def _unsigned(values):
+def _unsigned(values: Any) -> NDArray[np.uint64]:
     return np.asarray(values).astype(np.int64).astype(np.uint64)
 
 
-def hashes(key, presentation, step, index):
+def hashes(
+    key: int | np.uint64, presentation: ArrayLike, step: ArrayLike, index: ArrayLike
+) -> NDArray[np.uint64]:
     """Return the 64-bit hashes of (`presentation`, `step`, `index`) under `key`.
 
     Parameters
@@ -54,19 +61,23 @@ def hashes(key, presentation, step, index):
     """
     step = _unsigned(step)
     base = _hashes(np.uint64(key), presentation)
-    # The counter has room for 32 bits of the step; the other bits change the base.
+    # The counter has room for 32 bits of the step; higher bits change the base.
     beyond = step >> np.uint64(32)
     if beyond.any():
         base = np.where(beyond, _hashes(base, beyond), base)
     return _hashes(base, (step << np.uint64(32)) | _unsigned(index))
 
 
-def uniforms(key, presentation, step, index):
+def uniforms(
+    key: int | np.uint64, presentation: ArrayLike, step: ArrayLike, index: ArrayLike
+) -> NDArray[np.floating]:
     """Return draws from [0, 1) with 53 random bits each (see `hashes`)."""
     return (hashes(key, presentation, step, index) >> np.uint64(11)) * 2.0**-53
 
 
-def draws16(key, presentation, step, index):
+def draws16(
+    key: int | np.uint64, presentation: ArrayLike, step: ArrayLike, index: ArrayLike
+) -> NDArray[np.uint64]:
     """Return integers drawn from [0, 65536) (see `hashes`).
 
     Four successive steps share one hash, 16 bits each.
@@ -76,11 +87,17 @@ def draws16(key, presentation, step, index):
     return (words >> (np.uint64(16) * (step & np.uint64(3)))) & np.uint64(0xFFFF)
 
 
-def bernoulli(key, presentation, step, index, level):
+def bernoulli(
+    key: int | np.uint64,
+    presentation: ArrayLike,
+    step: ArrayLike,
+    index: ArrayLike,
+    level: ArrayLike,
+) -> NDArray[np.bool_]:
     """Return whether events with probability `level` / 65536 happen.
 
-    The 16-bit draws decide (see `draws16`), unless one equals the whole part of the level;
-    then a draw from a second stream is compared with the fraction.
+    The 16-bit draws decide (see `draws16`).  If a draw equals the integer part of the level, a
+    draw from a second stream is compared with the fraction.
 
     Parameters
     ----------
@@ -108,13 +125,13 @@ def _second_key(key):
         return mix64(np.uint64(key) + np.uint64(1))
 
 
-def shuffled(key, epoch, n):
-    """Return the order in which the `n` presentations of an `epoch` come."""
+def shuffled(key: int | np.uint64, epoch: int, n: int) -> NDArray[np.int_]:
+    """Return the order of the `n` presentations in an `epoch`."""
     return np.argsort(hashes(key, epoch, 0, np.arange(n)), kind="stable")
 
 
-def check_random_state(random_state, name="random_state"):
-    """Raise unless `derive_keys` takes this random state."""
+def check_random_state(random_state: Any, name: str = "random_state") -> None:
+    """Raise unless `derive_keys` accepts this random state."""
     if random_state is None or random_state is np.random:
         return
     if isinstance(random_state, (np.random.RandomState, np.random.Generator)):
@@ -127,8 +144,8 @@ def check_random_state(random_state, name="random_state"):
         )
 
 
-def derive_keys(random_state, *purposes, stream=None):
-    """Return one independent 64-bit key a purpose.
+def derive_keys(random_state: RandomState, *purposes: int, stream: str | None = None) -> list[int]:
+    """Return one independent 64-bit key per purpose.
 
     Parameters
     ----------
@@ -136,9 +153,9 @@ def derive_keys(random_state, *purposes, stream=None):
         ``None`` draws from NumPy's global generator, which `brian2.seed` sets on
         the runtime device.
     *purposes : int
-        What the draws are for; the same purpose gives the same key.
+        Numbers of what the draws are for; the same purpose gives the same key.
     stream : str, optional
-        Keys of different streams are independent of each other, and of those without one.
+        Keys of different streams are independent of each other and of keys without a stream.
 
     Returns
     -------
@@ -147,7 +164,7 @@ def derive_keys(random_state, *purposes, stream=None):
     if stream is not None and not isinstance(stream, str):
         raise TypeError(f"stream must be a name such as 'hidden', or None, got {stream!r}")
     if stream == "":
-        raise ValueError("stream must be a name such as 'hidden', or None, got an empty one")
+        raise ValueError("stream must be a name such as 'hidden', or None, got an empty string")
     name = tuple((stream or "").encode())
     root = _entropy(random_state)
     return [
@@ -167,13 +184,13 @@ def _entropy(random_state):
     return int(random_state)
 
 
-def split_key(key):
-    """Return a 64-bit key as two signed 32-bit integers, which Brian can hold."""
+def split_key(key: int) -> tuple[int, int]:
+    """Return a 64-bit key as two signed 32-bit integers, which Brian can store."""
     low, high = np.array([key & 0xFFFFFFFF, key >> 32], dtype=np.uint32).view(np.int32)
     return int(low), int(high)
 
 
-def join_key(low, high):
-    """Return the 64-bit key that `split_key` has split, as an array of uint64."""
+def join_key(low: ArrayLike, high: ArrayLike) -> Any:
+    """Return the 64-bit key that `split_key` split, as an array of uint64."""
     mask = np.uint64(0xFFFFFFFF)
     return (_unsigned(low) & mask) | ((_unsigned(high) & mask) << np.uint64(32))

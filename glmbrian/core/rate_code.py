@@ -1,31 +1,35 @@
 """Rate coding: intensities become the probabilities of Bernoulli spike trains.
 
-Probabilities are held as *levels* from 0 to 65536, in single precision, and compared with
-random integers of 16 bits; in the rare case that the two are equal a second draw decides
-(see `glmbrian.core.randomness.bernoulli`).  These comparisons are exact, so that every spike
-is the same on every device.
+Probabilities are stored as *levels* from 0 to 65536, in single precision, and compared with
+16-bit random integers; in the rare case of a tie a second draw decides (see
+`glmbrian.core.randomness.bernoulli`).  These comparisons are exact, so every spike is the
+same on every device.
 """
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from ..support.validation import plain_array, warn
 from .randomness import DRAW_LEVELS, bernoulli
 
-#: The level of each 8-bit intensity: probability intensity / 510.
+#: The level of each 8-bit intensity, for the probability intensity / 510.
 LEVEL_OF_BYTE = np.rint(np.arange(256) * (DRAW_LEVELS / 510)).astype(np.uint16)
 
 _ROUNDING = 2 * np.finfo(np.float32).eps
 
 
-def check_intensities(intensities, name, remedy=""):
+def check_intensities(intensities: Any, name: str, remedy: str = "") -> np.ndarray:
     """Return `intensities` as uint8 (0..255) or as float64 (0..1) after checks.
 
-    `remedy` ends the message about values that are out of range: what else can be done.
+    `remedy` is appended to the message about values that are out of range.
     """
     array = plain_array(intensities, name)
     allowed = "integers from 0 to 255 (uint8) or real numbers from 0 to 1"
     if array.dtype == np.uint8:
         return array
+    kind: type[np.number]
     if array.dtype.kind in "iu":
         top, kind = 255, np.uint8
     elif array.dtype.kind in "fb":
@@ -35,8 +39,8 @@ def check_intensities(intensities, name, remedy=""):
         raise TypeError(f"{name} must hold {allowed}, got dtype {array.dtype}{hint}")
     if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
         raise ValueError(f"{name} must hold {allowed}, but holds NaN or infinity")
-    # Scaling to [0, 1], as MinMaxScaler does, may end a rounding error beyond.
-    beyond = max(1e-9, 2 * np.finfo(array.dtype).eps) if array.dtype.kind == "f" else 0
+    # Scaling to [0, 1], as MinMaxScaler does, may overshoot by a rounding error.
+    beyond: Any = max(1e-9, 2 * np.finfo(array.dtype).eps) if array.dtype.kind == "f" else 0
     if array.size and (array.min() < -beyond or array.max() > top + beyond):
         raise ValueError(
             f"{name} must hold {allowed}, got dtype {array.dtype} with values from "
@@ -45,8 +49,8 @@ def check_intensities(intensities, name, remedy=""):
     return array.astype(kind).clip(0, top)
 
 
-def warn_of_small_integers(intensities, name, largest, remedy=""):
-    """Warn if checked `intensities` are integers up to `largest` only: these are hardly bytes."""
+def warn_of_small_integers(intensities: np.ndarray, name: str, largest: int, remedy: str = "") -> None:
+    """Warn if checked `intensities` are integers up to `largest` only: probably not bytes."""
     found = intensities.max(initial=0)
     if intensities.dtype == np.uint8 and 0 < found <= largest:
         warn(
@@ -57,11 +61,11 @@ def warn_of_small_integers(intensities, name, largest, remedy=""):
         )
 
 
-def as_bytes(intensities):
-    """Return the 8-bit intensities that real ones stand for, and which ones do.
+def as_bytes(intensities: NDArray[np.float64]) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+    """Return real intensities as the nearest bytes, and which of them are bytes.
 
-    A number that equals k / 255 up to rounding in single precision counts as k, so that an
-    image gives the same spikes in both forms.
+    A number that equals k / 255 up to rounding in single precision counts as k, so an image
+    gives the same spikes in both forms.
 
     Returns
     -------
@@ -73,11 +77,11 @@ def as_bytes(intensities):
     return nearest.astype(np.uint8), np.abs(scaled - nearest) <= _ROUNDING * nearest
 
 
-def levels(intensities):
+def levels(intensities: np.ndarray) -> NDArray[np.float32]:
     """Return the spike-probability levels of checked intensities, as float32.
 
     8-bit intensities spike with probability intensity / 510, rounded to a whole level;
-    real ones with intensity / 2.
+    real ones with probability intensity / 2.
     """
     if intensities.dtype == np.uint8:
         return LEVEL_OF_BYTE[intensities].astype(np.float32)
@@ -86,8 +90,10 @@ def levels(intensities):
     return np.where(are_bytes, LEVEL_OF_BYTE[nearest], exact).astype(np.float32)
 
 
-def rate_encode(levels, key, presentations, n_steps):
-    """Return the spike trains that `RateEncoder` emits under `key`, in NumPy.
+def rate_encode(
+    levels: np.ndarray, key: int, presentations: ArrayLike, n_steps: int
+) -> NDArray[np.uint8]:
+    """Return the spike trains that `RateEncoder` emits under `key`, computed with NumPy.
 
     Parameters
     ----------
@@ -96,7 +102,7 @@ def rate_encode(levels, key, presentations, n_steps):
     key : int
         See `glmbrian.core.randomness.derive_keys`.
     presentations : array_like of int, shape (n,)
-        Number of each presentation, which the draws depend on.
+        Number of each presentation; the draws depend on it.
     n_steps : int
 
     Returns

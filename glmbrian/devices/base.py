@@ -1,27 +1,36 @@
 """What a classifier asks of a device."""
 
 from abc import ABC, abstractmethod
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..support.progress import Progress, Silent
+from .problem import Inputs, Network, Outcome, Parameters, Testing, Timing, Training
 
 
 class Device(ABC):
     """Simulates, trains and tests the networks of a classifier.
 
-    Derive a class, in a module of its own, and list it in `glmbrian.devices`.
+    To add a device, derive a class in a new module, and list it in `glmbrian.devices`.
 
     Attributes
     ----------
     name : str
     can_export : bool
-        Whether it can write a project that trains by itself.
+        Whether it can write a self-contained project that trains.
     is_concurrent : bool
         Whether several simulations may run side by side.
     """
 
     name: str
-    can_export = False
-    is_concurrent = False
+    can_export: bool = False
+    is_concurrent: bool = False
 
-    def check(self, network, training=None, inputs=None):  # noqa: B027 (most can do all)
+    def check(  # noqa: B027 (most devices can do everything)
+        self, network: Network, training: Training | None = None, inputs: Inputs | None = None
+    ) -> None:
         """Raise if the device cannot do this, before anything is generated.
 
         Parameters
@@ -32,14 +41,22 @@ class Device(ABC):
         """
 
     @abstractmethod
-    def train(self, network, parameters, inputs, labels, training, progress):
+    def train(
+        self,
+        network: Network,
+        parameters: Parameters,
+        inputs: Inputs,
+        labels: NDArray[np.int64],
+        training: Training,
+        progress: Progress | Silent,
+    ) -> tuple[Parameters, NDArray[np.float64], Timing]:
         """Train, and return what was learned.
 
         Parameters
         ----------
         network : glmbrian.devices.problem.Network
         parameters : glmbrian.devices.problem.Parameters
-            Where training starts; stays as it is.
+            Where training starts; not changed.
         inputs : glmbrian.devices.problem.Inputs
         labels : ndarray of int, shape (n,)
             Index of the right output of each presentation.
@@ -55,7 +72,14 @@ class Device(ABC):
         """
 
     @abstractmethod
-    def test(self, network, parameters, inputs, testing, progress):
+    def test(
+        self,
+        network: Network,
+        parameters: Parameters,
+        inputs: Inputs,
+        testing: Testing,
+        progress: Progress | Silent,
+    ) -> tuple[Outcome, Timing]:
         """Present all inputs without learning.
 
         Parameters
@@ -70,8 +94,16 @@ class Device(ABC):
         timing : glmbrian.devices.problem.Timing
         """
 
-    def export(self, network, parameters, inputs, labels, training, folder):
-        """Write a project into the empty `folder` that trains by itself, with make.
+    def export(
+        self,
+        network: Network,
+        parameters: Parameters,
+        inputs: Inputs,
+        labels: NDArray[np.int64],
+        training: Training,
+        folder: Path,
+    ) -> None:
+        """Write a self-contained project that trains, with make, into the empty `folder`.
 
         Parameters
         ----------
@@ -81,6 +113,8 @@ class Device(ABC):
         """
         raise NotImplementedError(f"device={self.name!r} cannot export")
 
-    def read_exported(self, network, folder, has_checksums):
+    def read_exported(
+        self, network: Network, folder: Path, has_checksums: bool
+    ) -> tuple[Parameters, NDArray[np.float64], dict[str, str]]:
         """Return what an exported program has learned; see `glmbrian.devices.program.read_exported`."""
         raise NotImplementedError(f"device={self.name!r} cannot export")

@@ -1,7 +1,7 @@
 """The C++ standalone device: training or testing as one compiled program.
 
-Brian generates the network's code; `native/presentations.hpp` holds what happens
-between its time steps.  The program needs no Python to run.
+Brian generates the network's code; `native/presentations.hpp` does what happens
+between its time steps.  The program runs without Python.
 """
 
 import itertools
@@ -49,8 +49,8 @@ class CppStandalone(CompiledDevice):
         if find_compiler() is None:
             raise CompilerNotFound(
                 f"device='cpp_standalone' needs make and a C++ compiler ({_chosen_compiler()}; the "
-                "environment variable CXX chooses another), which were not found: install them (such as "
-                "the packages g++ and make) or use device='runtime'"
+                "environment variable CXX chooses another), which were not found: install them (for "
+                "example the packages g++ and make) or use device='runtime'"
             )
         _generate(network, folder)
         _make(folder)
@@ -69,14 +69,14 @@ class CppStandalone(CompiledDevice):
         network = network.without_silent_lags()
         _generate(network, folder)
         write_training(folder / "job", network, parameters, inputs, labels, training)
-        # Brian's makefile gets a target that runs, and the name that people look for.
-        # Where file names do not tell cases apart, these two are one file.
+        # Brian's makefile gets a target that runs, and the usual name.
+        # Where file names ignore case, the two names are the same file.
         text = (folder / "makefile").read_text().replace(" makefile", " Makefile")
         (folder / "makefile").unlink()
         (folder / "Makefile").write_text(text + "\nrun: all\n\t./$(PROGRAM)\n\n.PHONY: run\n")
 
 
-def find_compiler():
+def find_compiler() -> str | None:
     """Return the path of the C++ compiler that the makefile calls, or None.
 
     It is the first word of the environment variable ``CXX`` as a shell reads it: the compiler,
@@ -105,15 +105,15 @@ def _environment():
 def _make(folder):
     """Compile the project in `folder` with Brian's make command.
 
-    Brian itself would run it in a way that ignores Ctrl-C and leaves what the
-    compiler says on the terminal.
+    Brian itself would run it in a way that ignores Ctrl-C, and print the compiler's
+    output to the terminal.
     """
     settings = prefs.devices.cpp_standalone
     arguments = settings.extra_make_args_unix
     if arguments == ["-j"]:  # Brian's own choice: any number of compilers at once
         arguments = [f"-j{cpu_count()}"]
     command = " ".join([settings.make_cmd_unix, *arguments])
-    # Compilers then report errors in English, as the rest of the message.
+    # Compilers then report errors in English, like the rest of the message.
     environment = {**_environment(), "LC_ALL": "C"}
     returncode, log = run_watched(["/bin/sh", "-c", command], folder, environment)
     if returncode == 0:
@@ -151,7 +151,7 @@ def _write_project(network, folder):
             )
         brian = BrianNetwork(neurons, presentations, name="glm_network")
         brian.schedule = SCHEDULE
-        # A run of no steps, since only the program knows how many there will be.
+        # A run of no steps, since only the program knows how many steps it will run.
         brian.run(0 * ms, namespace={})
         done = device.get_array_name(presentations.variables["done"])
         device.insert_code("main", cpp_run_until(f"{done}[0]", brian, clock))
@@ -161,8 +161,8 @@ def _write_project(network, folder):
 
 
 def _operation(name):
-    # Brian compiles each operation by itself. What they do is compiled with one of them, since
-    # it takes longer than all the rest.
+    # Brian compiles each operation separately. Only one of them includes the code that does the
+    # work, since compiling it takes longer than everything else.
     header = "presentations.hpp" if name == next(iter(_OPERATIONS)) else "operations.hpp"
     function = new_operation()
     function.implementations.add_implementation(
@@ -174,7 +174,7 @@ def _operation(name):
 
 
 def _brian_arrays(network, neurons, clock, array_name):
-    """Return the C++ functions that tell where Brian keeps its variables."""
+    """Return the C++ functions that return Brian's variables."""
     variables = neurons.variables
     timestep = array_name(clock.variables["timestep"])
     n_feedback = network.feedback_basis.n_basis if network.feedback_basis else 0

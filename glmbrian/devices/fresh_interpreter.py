@@ -1,4 +1,4 @@
-"""Calls in a separate Python process, in which no global state belongs to the user.
+"""Calls in a separate Python process, whose global state does not matter to the user.
 
 Brian 2 has one active device, one set of preferences and one set of names for all threads
 of a process.  Generating C++ code changes all of them, so it happens in another process, where
@@ -13,13 +13,15 @@ import pickle
 import sys
 import tempfile
 import traceback
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from ..support.processes import run_watched
 from ..support.scratch import scratch_folder
 
 #: The script of the new interpreter.  Brian 2 imports the unneeded packages if they are
-#: installed, which would take half of the time to start.
+#: installed, which would take half of the startup time.
 _START = """
 import sys
 sys.path[:] = sys.argv[1:]
@@ -41,24 +43,24 @@ _REQUEST, _ANSWER = "request", "answer"
 
 
 class _NoAnswer(Exception):
-    """Another interpreter cannot make the call, or has given no answer."""
+    """Another interpreter cannot make the call, or did not answer."""
 
 
 class _Elsewhere(Exception):
     """The cause of an error: shows where in the other interpreter it was raised."""
 
 
-def call_apart(function, *arguments):
+def call_apart(function: Callable[..., Any], *arguments: Any) -> Any:
     """Return ``function(*arguments)``, called in a fresh interpreter.
 
-    It gets this process's preferences for C++ code.  Warnings that Brian logs there are
-    logged here.  It does not run `__main__` again.  The call is made in this process instead
-    if it involves objects that cannot be sent, or if no interpreter can be started.
+    The interpreter gets this process's preferences for C++ code, and does not run `__main__`
+    again.  Warnings that Brian logs there are logged here.  The call is made in this process
+    instead if it involves objects that cannot be sent, or if no interpreter can be started.
 
     Parameters
     ----------
     function : callable
-        A function of a module of this package.
+        A function in a module of this package.
     *arguments
         Its arguments, which are copied.
 
@@ -87,7 +89,7 @@ def call_apart(function, *arguments):
 
 class _Pickler(pickle.Pickler):
     def reducer_override(self, value):
-        # Pickle would send its name only, and the new interpreter has another `__main__`.
+        # Pickle would send only its name, but the new interpreter has another `__main__`.
         if getattr(value, "__module__", None) == "__main__":
             raise _NoAnswer
         return NotImplemented
@@ -122,7 +124,7 @@ def _import_path():
     return [os.path.abspath(path) for path in sys.path if isinstance(path, str)]
 
 
-def answer():
+def answer() -> None:
     """Carry out the request in the working folder, and write the answer."""
     log = logging.getLogger("brian2")
     log.handlers = [messages := _Messages()]
@@ -161,13 +163,13 @@ def _pickled_error(error):
 
 
 class _Parts:
-    """Pickles an exception whose ``args`` are not those of its constructor, as with Brian's."""
+    """Pickles an exception whose ``args`` differ from its constructor's, such as Brian's."""
 
     def __init__(self, error):
         self.error = error
 
     def __reduce__(self):
-        # Brian 2.5 keeps there the object that the error is about.
+        # Brian 2.5 keeps the object that the error is about in `args`.
         arguments = tuple(value if _is_plain(value) else str(value) for value in self.error.args)
         return _rebuilt, (type(self.error), arguments, vars(self.error))
 

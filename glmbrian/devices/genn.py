@@ -2,8 +2,8 @@
 
 A presentation runs in kernels that brian2genn and GeNN generate; between
 presentations the host turns potentials into errors (`native/exchange.hpp`).
-Training takes two phases of `n_steps` steps: in the first the outputs respond and
-keep their potentials, in the second the inputs repeat their spikes, which costs no
+Training takes two phases of `n_steps` steps.  In the first the outputs respond and
+keep their potentials.  In the second the inputs repeat their spikes, which costs no
 memory since a hash draws them, and each spike adds the error of its target,
 correlated with the basis, to its weights.  So weights never leave the device.
 """
@@ -25,6 +25,7 @@ from ..brian.neurons import channel_names, feedback_weight_names, stacked
 from ..core.objectives import OBJECTIVES
 from .fresh_interpreter import call_apart
 from .genn_environment import check_environment, find_cuda, find_genn
+from .problem import Network
 from .program import CompiledDevice, code_only, pointer, pointers, write_headers, write_training
 
 __all__ = ["GeNN", "generate_project", "use_gpu"]
@@ -73,7 +74,7 @@ class GeNN(CompiledDevice):
 
     def command(self, folder, network, n_phases):
         environment = dict(os.environ)
-        # The program looks for its library relative to where it is started.
+        # The program looks for its library relative to its working folder.
         environment["LD_LIBRARY_PATH"] = os.pathsep.join(
             [str(folder / "magicnetwork_model_CODE"), environment.get("LD_LIBRARY_PATH", "")]
         )
@@ -96,12 +97,12 @@ class GeNN(CompiledDevice):
             )
 
 
-def use_gpu(network):
+def use_gpu(network: Network) -> bool:
     """Whether `network` runs on a GPU: by default where CUDA is found."""
     return find_cuda() is not None if network.gpu is None else network.gpu
 
 
-def generate_project(network, folder):
+def generate_project(network: Network, folder: Path) -> None:
     """Write a GeNN project that ``make all`` builds.  This needs no GPU."""
     _generate(network, folder, compile_program=False)
     # Brian2GeNN's makefile builds the simulator, once GeNN has generated its code.
@@ -124,10 +125,10 @@ clean:
     )
 
 
-def duration(network, n_phases):
-    """Return how long a program simulates, in seconds, as its argument.
+def duration(network: Network, n_phases: int) -> str:
+    """Return how long a program simulates, in seconds, as its command-line argument.
 
-    Training takes two phases a presentation, a test one.
+    Training takes two phases per presentation, a test one.
     """
     return repr(n_phases * network.n_steps * _STEP)
 
@@ -155,12 +156,12 @@ def _write_project(network, folder, genn, cuda, options):
         inputs = _make_inputs(network)
         outputs = _make_outputs(network)
         synapses = [_make_synapses(network, k, inputs, outputs) for k in range(network.basis.n_basis)]
-        # GeNN's code generator runs the same lines, without any synapses.
+        # GeNN's code generator runs the same lines, but has no synapses.
         first_weights = device.get_array_name(synapses[0].variables["w"], access_data=False)
         device.insert_code("main", f"if (!brian::{first_weights}.empty()) glmbrian::exchange().load();")
         device.insert_code("before_end", "glmbrian::exchange().finish();")
         write_headers(network, folder, (_HEADER,), _brian_arrays(network, outputs, synapses, device))
-        # How long it runs is told when the program is started.
+        # An argument of the program sets how long it really runs.
         BrianNetwork(inputs, outputs, synapses, name="glm_network").run(defaultclock.dt, namespace={})
 
 
@@ -170,8 +171,7 @@ def _write_project(network, folder, genn, cuda, options):
 def _make_inputs(network):
     """Inputs that draw the spikes of step 0, 1, ... of a presentation.
 
-    Spikes of the last step could move potentials of the next phase only, so there
-    are none.
+    The last step has no spikes, since they could affect only potentials of the next phase.
     """
     inputs = NeuronGroup(
         network.n_inputs,
@@ -218,7 +218,7 @@ def _make_outputs(network):
     # Nothing carries over from one phase to the next.
     lines += [f"{name} = {name} * int(step > 0)" for name in channels + pending]
     lines += shift_register(matrix, channels).splitlines()
-    # Shift the record: potentials come in; errors of later steps come nearer.
+    # Shift the record: potentials enter, and errors of later steps move closer.
     lines += [f"{name} = {after}" for name, after in zip(records, records[1:])]
     lines += [f"{records[-1]} = u * int(rate == 0)"]
     for name, column in zip(gradients, network.basis.matrix.T):
@@ -276,12 +276,12 @@ def _make_outputs(network):
 
 
 def _make_synapses(network, k, inputs, outputs):
-    """Synapses with the weights of one basis function, which learn by themselves."""
+    """Synapses with the weights of one basis function, which learn on the device."""
     synapses = Synapses(
         inputs,
         outputs,
         "w : 1",
-        # GeNN takes one target variable a Synapses object.
+        # GeNN allows one target variable per Synapses object.
         on_pre=f"w += gradient_{k}_post\nstimulus_{k}_post += w",
         name=f"glm_synapses_{k}",
     )
@@ -298,12 +298,12 @@ def _exchange(group, n_steps, new_values, read, order, turn=None):
     n_steps : int
         Steps of a phase.
     new_values : dict of str
-        A call of `Exchange` in C++ for each variable.
+        For each variable, a call of `Exchange` in C++.
     read : list of str
-        Variables that are copied from the device beforehand.
+        Variables to copy from the device beforehand.
     order : int
     turn : str, optional
-        A method of `Exchange` to be called first.
+        A method of `Exchange` to call first.
     """
     lines = []
     for name, call in new_values.items():
@@ -334,7 +334,7 @@ def _host_function(cpp, return_type):
 
 
 def _brian_arrays(network, outputs, synapses, device):
-    """Return the C++ functions that tell where Brian keeps its variables."""
+    """Return the C++ functions that return Brian's variables."""
 
     def array(name):
         return device.get_array_name(outputs.variables[name])

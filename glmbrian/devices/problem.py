@@ -1,12 +1,14 @@
-"""What a classifier simulates, apart from any device: plain containers.
+"""What a classifier simulates, independent of any device: plain containers.
 
 A device (see `glmbrian.devices`) takes a `Network` and `Parameters` and either
 trains them on `Inputs`, or tests them and returns an `Outcome`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from ..core.activations import Activation
 from ..core.bases import Basis, CustomBasis
@@ -22,10 +24,10 @@ class Network:
     """The two-layer network: what has to be compiled.
 
     Replicas are networks that see the same input spikes and learn independently of
-    each other.  Their outputs follow one another: those of replica r are
+    each other.  Their outputs are consecutive: replica r has the outputs
     ``r * n_classes`` to ``(r + 1) * n_classes - 1``.  `gpu` says whether the GeNN
-    device uses one, by default where CUDA is found.  `n_jobs` is the number of
-    processes among which a device shares them out, if it `is_concurrent`.
+    device uses a GPU, by default where CUDA is found.  `n_jobs` is the number of
+    processes that share the replicas, if the device `is_concurrent`.
     """
 
     n_inputs: int
@@ -40,21 +42,22 @@ class Network:
     n_jobs: int = 1
 
     @property
-    def n_outputs(self):
+    def n_outputs(self) -> int:
         return self.n_replicas * self.n_classes
 
-    def without_silent_lags(self):
+    def without_silent_lags(self) -> "Network":
         """Return an equivalent network with bases that end at their last nonzero lag.
 
-        With as many lags as steps, which is the default, most of a basis is zero, and
-        generated code would spell out each value.
+        By default a basis has as many lags as steps, and most of it is zero; generated
+        code would spell out each value.
         """
         return replace(self, basis=_ended(self.basis), feedback_basis=_ended(self.feedback_basis))
 
-    def shares(self):
-        """Return the replicas of each process, as slices of one length.
+    def shares(self) -> list[slice]:
+        """Return the replicas of each process, as slices of equal length.
 
-        One length is one program; so the last two slices may overlap.
+        With equal lengths all processes run the same program, so the last two slices may
+        overlap.
         """
         size = -(-self.n_replicas // self.n_jobs)
         ends = range(size, self.n_replicas + size, size)
@@ -76,17 +79,17 @@ class Parameters:
     bias : ndarray, shape (n_outputs,)
     """
 
-    weights: np.ndarray
-    feedback: np.ndarray
-    bias: np.ndarray
+    weights: NDArray[np.float64]
+    feedback: NDArray[np.float64]
+    bias: NDArray[np.float64]
 
-    def copy(self):
+    def copy(self) -> "Parameters":
         return replace(
             self, weights=self.weights.copy(), feedback=self.feedback.copy(), bias=self.bias.copy()
         )
 
-    def check_moderate(self, history, training):
-        """Raise if the `training` that gave these parameters and this `history` has diverged."""
+    def check_moderate(self, history: NDArray[np.float64], training: "Training") -> None:
+        """Raise if the `training` that led to these parameters and this `history` diverged."""
         if all(np.all(np.abs(part) <= LARGEST) for part in (*vars(self).values(), history)):
             return
         weights = training.sample_weights
@@ -100,15 +103,15 @@ class Parameters:
         )
 
     @classmethod
-    def joined(cls, replicas):
-        """Return the parameters of a network that holds those of several `replicas`."""
+    def joined(cls, replicas: Sequence["Parameters"]) -> "Parameters":
+        """Return the parameters of a network made of several `replicas`."""
         return cls(
             np.concatenate([replica.weights for replica in replicas], axis=1),
             np.concatenate([replica.feedback for replica in replicas]),
             np.concatenate([replica.bias for replica in replicas]),
         )
 
-    def of(self, replicas, network):
+    def of_replicas(self, replicas: slice, network: Network) -> "Parameters":
         """Return views of the parameters of a slice of the network's replicas."""
         outputs = slice(replicas.start * network.n_classes, replicas.stop * network.n_classes)
         return Parameters(self.weights[:, outputs], self.feedback[outputs], self.bias[outputs])
@@ -128,8 +131,8 @@ class Inputs:
     data: np.ndarray
 
     @classmethod
-    def of_intensities(cls, intensities):
-        """Hold checked intensities (see `glmbrian.brian.encoder`), as bytes if all stand for bytes."""
+    def of_intensities(cls, intensities: np.ndarray) -> "Inputs":
+        """Return checked intensities (see `glmbrian.brian.encoder`), as bytes if all are bytes."""
         if intensities.dtype != np.uint8:
             nearest, are_bytes = as_bytes(intensities)
             if not are_bytes.all():
@@ -137,14 +140,14 @@ class Inputs:
             intensities = nearest
         return cls("bytes", intensities)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.data)
 
     @property
-    def n_inputs(self):
+    def n_inputs(self) -> int:
         return self.data.shape[-1]
 
-    def levels(self, item):
+    def levels(self, item: int | np.ndarray) -> np.ndarray:
         return levels(self.data[item]) if self.kind == "bytes" else self.data[item]
 
 
@@ -153,28 +156,28 @@ class Training:
     """Settings of one training run.
 
     An update is the learning rate times the mean gradient of `batch_size`
-    presentations.  Presentations are numbered from `first_presentation`, and so are
-    the spikes drawn.  The order of an epoch comes from `order_key` and from how many
-    epochs of its size fit into the presentations before it.
+    presentations.  Presentations are numbered from `first_presentation`, and their random
+    draws depend on this number.  The order of an epoch depends on `order_key` and on how
+    many epochs of its size fit into the presentations before it.
 
     learning_rates : ndarray of float, shape (n_replicas,)
     sample_weights : ndarray of float, shape (n_replicas, n), optional
-        The gradient of each presentation is multiplied by its weight; those of
-        weight 0 do not count into the mean.
+        The gradient of each presentation is multiplied by its weight.  Presentations
+        of weight 0 do not count in the mean.
     output_key : int
-        Key of the outputs' draws, where these are free.
+        Key of the outputs' random draws, where the objective leaves outputs free.
     """
 
-    learning_rates: np.ndarray
+    learning_rates: NDArray[np.float64]
     n_epochs: int
     batch_size: int
     input_key: int
     order_key: int
-    sample_weights: np.ndarray | None = None
+    sample_weights: NDArray[np.float64] | None = None
     first_presentation: int = 0
     output_key: int = 0
 
-    def of(self, replicas):
+    def of_replicas(self, replicas: slice) -> "Training":
         """Return the settings of a slice of the replicas."""
         weights = self.sample_weights
         return replace(
@@ -198,7 +201,7 @@ class Testing:
 
 @dataclass
 class Outcome:
-    """What was observed in a test: one row a presentation.
+    """What was observed in a test: one row per presentation.
 
     steps : ndarray of int, shape (n,)
         Steps simulated: up to the first spike if the objective stops there.
@@ -210,23 +213,23 @@ class Outcome:
         Membrane potential summed over these steps, and in the last of them.
     """
 
-    steps: np.ndarray
-    input_spikes: np.ndarray
-    counts: np.ndarray
-    potential_sum: np.ndarray
-    potential_last: np.ndarray
+    steps: NDArray[np.int64]
+    input_spikes: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    potential_sum: NDArray[np.float64]
+    potential_last: NDArray[np.float64]
 
     @classmethod
-    def from_rows(cls, rows, n_outputs):
+    def from_rows(cls, rows: ArrayLike, n_outputs: int) -> "Outcome":
         """Split rows of ``[steps, input_spikes, counts, sums, lasts]``."""
-        rows = np.asarray(rows, dtype=float).reshape(-1, 2 + 3 * n_outputs)
-        head, counts, sums, lasts = np.split(rows, 2 + n_outputs * np.arange(3), axis=1)
+        table = np.asarray(rows, dtype=float).reshape(-1, 2 + 3 * n_outputs)
+        head, counts, sums, lasts = np.split(table, 2 + n_outputs * np.arange(3), axis=1)
         return cls(head[:, 0].astype(int), head[:, 1].astype(int), counts.astype(int), sums, lasts)
 
 
 @dataclass
 class Trace:
-    """All that was seen of one presentation, step by step up to its end.
+    """Everything observed in one presentation, step by step up to its end.
 
     inputs : ndarray of 0/1, shape (steps, n_inputs)
     outputs : ndarray of 0/1, shape (steps, n_outputs)
@@ -240,8 +243,8 @@ class Trace:
     potentials: np.ndarray
     decided: object | None = None
 
-    def row(self):
-        """Return the row that stands for this presentation in `Outcome.from_rows`."""
+    def row(self) -> NDArray[np.float64]:
+        """Return this presentation as a row for `Outcome.from_rows`."""
         return np.concatenate(
             [
                 [len(self.inputs), self.inputs.sum()],
@@ -254,9 +257,9 @@ class Trace:
 
 @dataclass
 class Timing:
-    """Seconds of building and running, and what was run.
+    """Seconds spent building and running, and the work done.
 
-    `peak_memory` is that of a compiled program, in bytes.
+    `peak_memory` is the peak memory of a compiled program, in bytes.
     """
 
     build_seconds: float

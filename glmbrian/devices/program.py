@@ -1,7 +1,7 @@
 """What devices that compile programs have in common.
 
-A program reads what to do, and on which data, from a folder ``job`` in its working
-folder (see `native/job.hpp`), and leaves its results there.
+A program reads its task and its data from a folder ``job`` in its working folder (see
+`native/job.hpp`), and writes its results there.
 """
 
 import contextlib
@@ -16,47 +16,53 @@ import weakref
 import zlib
 from abc import abstractmethod
 from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import brian2
 import numpy as np
+from numpy.typing import NDArray
 
 from ..brian.internals import cpp_preferences, signature, without_python
 from ..core.bases import Basis
 from ..support.cache import content_key, find_or_build
 from ..support.processes import how_it_ended, lines_of, watched
+from ..support.progress import Progress, Silent
 from ..support.scratch import is_full, scratch_folder
 from ..support.validation import finite_array
 from .base import Device
-from .problem import Outcome, Parameters, Timing
+from .problem import Inputs, Network, Outcome, Parameters, Testing, Timing, Training
 
 #: The headers that every program includes.
 HEADERS = ("schedule.hpp", "gradients.hpp", "encoder.hpp", "job.hpp", "hash.hpp")
 
 
 class CompiledDevice(Device):
-    """A device that compiles a network to a program, and keeps it for the next time."""
+    """A device that compiles a network to a program, and keeps the program for later use."""
 
     can_export = True
 
     @abstractmethod
-    def build(self, network, folder):
+    def build(self, network: Network, folder: Path) -> None:
         """Write and compile the program of `network` into `folder`."""
 
     @abstractmethod
-    def command(self, folder, network, n_phases):
+    def command(
+        self, folder: Path, network: Network, n_phases: int
+    ) -> tuple[list[str], dict[str, str] | None]:
         """Return the arguments and the environment that start the program in `folder`.
 
         `n_phases` counts stretches of `n_steps` steps.
         """
 
     @abstractmethod
-    def setting(self, network):
-        """Return what the code depends on beyond the network: a list that JSON can hold."""
+    def setting(self, network: Network) -> list[Any]:
+        """Return what the code depends on besides the network, as a list that JSON can hold."""
 
     def check(self, network, training=None, inputs=None):
         for kind, part in (("activation", network.activation), ("objective", network.objective)):
@@ -74,7 +80,7 @@ class CompiledDevice(Device):
 
         def job_writer(share):
             def write_job(job):
-                own, settings = parameters.of(share, network), training.of(share)
+                own, settings = parameters.of_replicas(share, network), training.of_replicas(share)
                 write_training(job, part, own, inputs, labels, settings)
 
             return write_job
@@ -85,7 +91,7 @@ class CompiledDevice(Device):
         writers = [job_writer(share) for share in shares]
         with self.finished_runs(part, writers, n_phases, progress) as (jobs, timing):
             for job, share in zip(jobs, shares):
-                read, own = read_parameters(job, part), learned.of(share, network)
+                read, own = read_parameters(job, part), learned.of_replicas(share, network)
                 own.weights[:], own.feedback[:], own.bias[:] = read.weights, read.feedback, read.bias
                 history[:, share] = read_history(job, part)
         return learned, history, timing
@@ -105,8 +111,14 @@ class CompiledDevice(Device):
         return read_exported(network, folder, has_checksums)
 
     @contextmanager
-    def finished_runs(self, network, job_writers, n_phases, progress):
-        """Build a program and run it once a job, all at once.
+    def finished_runs(
+        self,
+        network: Network,
+        job_writers: Sequence[Callable[[Path], None]],
+        n_phases: int,
+        progress: Progress | Silent,
+    ) -> Iterator[tuple[list[Path], Timing]]:
+        """Build a program and run it once per job, all jobs at once.
 
         Yields the job folders and the `Timing`.
         """
@@ -145,8 +157,8 @@ class CompiledDevice(Device):
                 ),
             )
 
-    def key(self, network):
-        """Everything that the program's code depends on."""
+    def key(self, network: Network) -> str:
+        """Return a hash of everything that the program's code depends on."""
         activation = network.activation
         return content_key(
             {
@@ -183,7 +195,7 @@ def _sources():
 
 
 def _processor():
-    """Return what the compiler may make use of; machines may share their cache."""
+    """Return what the compiler may use of the processor; machines may share their cache."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith(("flags", "Features")):
@@ -202,7 +214,7 @@ def _code_of(value):
         if target not in value.implementations:
             continue
         made = value.implementations[target]
-        # Code that is made for each use is not known here; its maker is.
+        # Code that is generated for each use is not known here, but its generator is.
         code, names = _token(value), {}
         if not made.dynamic:
             code, names = made.get_code(None), made.get_namespace(None) or {}
@@ -212,20 +224,20 @@ def _code_of(value):
     return repr(parts)
 
 
-#: Tokens of Brian functions whose code is not known, only that each differs from all others.
-_TOKENS = weakref.WeakKeyDictionary()
+#: Tokens for Brian functions of unknown code, so that each differs from all others.
+_TOKENS: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
 
 def _token(function):
-    """Return a text for this object alone; its ``id`` might be reused once it is gone."""
+    """Return a text unique to this object; its ``id`` might be reused once it is gone."""
     return _TOKENS.setdefault(function, uuid.uuid4().hex)
 
 
-def code_only(network):
-    """Return the network without everything that does not end up in C++ code.
+def code_only(network: Network) -> Network:
+    """Return the network with only those parts that end up in C++ code.
 
-    What is left can be sent to another process, even if the network was made with the user's
-    own classes and functions.
+    These can be sent to another process, even if the network was made with the user's own
+    classes and functions.
     """
 
     def plain(basis):
@@ -236,50 +248,52 @@ def code_only(network):
         network,
         basis=plain(network.basis),
         feedback_basis=plain(network.feedback_basis),
-        objective=SimpleNamespace(name=network.objective.name, cpp=network.objective.cpp),
+        objective=SimpleNamespace(  # type: ignore[arg-type]
+            name=network.objective.name, cpp=network.objective.cpp
+        ),
         activation=replace(
             activation,
-            **dict.fromkeys(("probability", "log_spike", "log_silence")),
-            **dict.fromkeys(("log_spike_slope", "log_silence_slope")),
+            **dict.fromkeys(("probability", "log_spike", "log_silence")),  # type: ignore[arg-type]
+            **dict.fromkeys(("log_spike_slope", "log_silence_slope")),  # type: ignore[arg-type]
             namespace={name: without_python(used) for name, used in activation.namespace.items()},
         ),
     )
 
 
-#: How the lines begin in which a program reports how many presentations are done.
+#: The beginning of the lines that report how many presentations are done.
 _PROGRESS = "glmbrian progress "
 
 
 def _execute(arguments, environment, folders, progress):
-    """Run a program in each of `folders` at once; return how many presentations each made.
+    """Run a program in all `folders` at once; return how many presentations each simulated.
 
     All have the same amount of work.
     """
     done = 0
     with contextlib.ExitStack() as stack:
-        # The last other lines that each has written.
-        said = {
+        # The last other lines of each.
+        output = {
             stack.enter_context(watched(arguments, folder, environment)): deque(maxlen=20)
             for folder in folders
         }
-        for process, line in lines_of(said):
+        for process, line in lines_of(output):
             if line is None:
                 if process.wait() != 0:
                     raise RuntimeError(
                         f"the compiled simulation {how_it_ended(process.returncode)}: "
-                        + "\n".join(said[process])
+                        + "\n".join(output[process])
                     )
             elif line.startswith(_PROGRESS):
                 done = max(done, int(line.split()[2]))
                 progress(done)
             else:
-                said[process].append(line)
+                output[process].append(line)
     return done
 
 
 @contextmanager
 def _room_for_temporary_files():
-    """Name the full folder if writing or running a job fails for lack of room."""
+    """Name the folder that is full if writing or running a job fails for lack of space."""
     folder = tempfile.gettempdir()
     try:
         yield
@@ -289,7 +303,7 @@ def _room_for_temporary_files():
             raise
         raise OSError(
             errno.ENOSPC,
-            f"the disk of the folder for temporary files is full ({error}); make room there, or set "
+            f"the disk of the folder for temporary files is full ({error}); free some space, or set "
             "the environment variable TMPDIR to another folder",
             folder,
         ) from None
@@ -302,7 +316,14 @@ def _room_for_temporary_files():
 _MOST = 2**63 - 1
 
 
-def write_training(job, network, parameters, inputs, labels, training):
+def write_training(
+    job: Path,
+    network: Network,
+    parameters: Parameters,
+    inputs: Inputs,
+    labels: NDArray[np.int64],
+    training: Training,
+) -> None:
     """Write into the folder `job` what a program needs for training."""
     _write_job(
         job,
@@ -325,7 +346,9 @@ def write_training(job, network, parameters, inputs, labels, training):
         _write_array(job / "sample_weights.bin", training.sample_weights, float)
 
 
-def write_testing(job, network, parameters, inputs, testing):
+def write_testing(
+    job: Path, network: Network, parameters: Parameters, inputs: Inputs, testing: Testing
+) -> None:
     """Write into the folder `job` what a program needs for a test."""
     _write_job(
         job,
@@ -355,13 +378,13 @@ def _write_job(job, parameters, inputs, **settings):
 
 
 def _write_array(path, values, dtype=None):
-    # Unlike this, numpy.ndarray.tofile does not say why it fails.
+    # numpy.ndarray.tofile would not say why it fails.
     with open(path, "wb") as file:
         file.write(np.ascontiguousarray(values, dtype))
 
 
-def read_parameters(job, network):
-    """Read the `Parameters` that a program has written."""
+def read_parameters(job: Path, network: Network) -> Parameters:
+    """Read the `Parameters` written by a program."""
     values = np.fromfile(job / "trained.bin")
     n_feedback = network.feedback_basis.n_basis if network.feedback_basis else 0
     shapes = [
@@ -376,12 +399,14 @@ def read_parameters(job, network):
     return Parameters(*(part.reshape(shape) for part, shape in zip(parts, shapes)))
 
 
-def read_history(job, network):
+def read_history(job: Path, network: Network) -> NDArray[np.float64]:
     """Read the mean log-likelihoods, shape (n_epochs, n_replicas)."""
     return np.fromfile(job / "history.bin").reshape(-1, network.n_replicas)
 
 
-def read_exported(network, folder, has_checksums):
+def read_exported(
+    network: Network, folder: Path, has_checksums: bool
+) -> tuple[Parameters, NDArray[np.float64], dict[str, str]]:
     """Return what an exported program has learned.
 
     Parameters
@@ -389,7 +414,7 @@ def read_exported(network, folder, has_checksums):
     network : glmbrian.devices.problem.Network
     folder : Path
     has_checksums : bool
-        Whether the program writes them; those of version 0.1 do not.
+        Whether the program writes checksums; programs of version 0.1 do not.
 
     Returns
     -------
@@ -401,14 +426,16 @@ def read_exported(network, folder, has_checksums):
     Raises
     ------
     FileNotFoundError
-        If the program has not run to its end.
+        If the program has not finished.
     ValueError
         If its results have changed since, or belong to another network.
     """
     job = folder / "job"
     names = ("trained.bin", "history.bin", "run.txt")
     if not all((job / name).is_file() for name in names):
-        raise FileNotFoundError("its program has not run yet, or not to its end; run `make run` in it")
+        raise FileNotFoundError(
+            "its program has not run yet, or has not finished; run `make run` in it"
+        )
     run = _checked_run(job) if has_checksums else {}
     parameters, history = read_parameters(job, network), read_history(job, network)
     for name, values in (*vars(parameters).items(), ("history", history)):
@@ -417,14 +444,14 @@ def read_exported(network, folder, has_checksums):
 
 
 def _checked_run(job):
-    """Return what run.txt says about a training, after checking it and the files that it lists."""
-    told, _, checksum = (job / "run.txt").read_bytes().rpartition(b"checksum ")
-    if checksum != b"%d\n" % zlib.crc32(told):
+    """Return what run.txt says about a training run, after checking it and the files it lists."""
+    report, _, checksum = (job / "run.txt").read_bytes().rpartition(b"checksum ")
+    if checksum != b"%d\n" % zlib.crc32(report):
         raise ValueError("job/run.txt has changed since the program ended; run `make run` again")
-    run = dict(line.split() for line in told.decode().splitlines())
+    run = dict(line.split() for line in report.decode().splitlines())
     if run.get("mode") != "train":
         raise ValueError(
-            "its program was not told to train: set mode to train in job/settings.txt, and run `make run`"
+            "its program did not train: set mode to train in job/settings.txt, and run `make run`"
         )
     for name in ("trained.bin", "history.bin"):
         data = (job / name).read_bytes()
@@ -436,8 +463,8 @@ def _checked_run(job):
 # ------------------------------------------------------------------ the headers
 
 
-def constants(network):
-    """Sizes and matrices of the network, by their names in C++."""
+def constants(network: Network) -> dict[str, Any]:
+    """Return sizes and matrices of the network, by their names in C++."""
     feedback = network.feedback_basis
     return {
         "N_INPUTS": network.n_inputs,
@@ -452,11 +479,13 @@ def constants(network):
     }
 
 
-def write_headers(network, folder, own_headers, lines):
-    """Write the headers of a program, among them glmbrian_model.hpp.
+def write_headers(
+    network: Network, folder: Path, own_headers: Sequence[str], lines: Sequence[str]
+) -> None:
+    """Write the headers of a program, including glmbrian_model.hpp.
 
-    The latter holds the `constants`, the activation and the `lines`, which tell
-    where Brian keeps its variables (see `pointer` and `pointers`).
+    The latter holds the `constants`, the activation and the `lines`, which give access
+    to Brian's variables (see `pointer` and `pointers`).
     """
     text = ["// Written by glmbrian.", "#pragma once", "#include <algorithm>", "#include <cmath>"]
     text += [
@@ -483,13 +512,13 @@ def write_headers(network, folder, own_headers, lines):
         (folder / header).write_text(source.read_text())
 
 
-def pointer(name, array, c_type):
-    """Return a C++ function `name` that gives the Brian array called `array`."""
+def pointer(name: str, array: str, c_type: str) -> str:
+    """Return a C++ function `name` that returns the Brian array called `array`."""
     return f"inline {c_type}* {name}() {{ return brian::{array}; }}"
 
 
-def pointers(name, arrays):
-    """Return a C++ function `name` of k that gives the k-th of some Brian arrays."""
+def pointers(name: str, arrays: Sequence[str]) -> str:
+    """Return a C++ function `name` of k that returns the k-th of the Brian `arrays`."""
     if not arrays:
         return f"inline double* {name}(int k) {{ return nullptr; }}"
     listed = ", ".join(f"brian::{array}" for array in arrays)

@@ -1,8 +1,8 @@
 """The runtime device: Brian simulates step by step, called from Python.
 
-Runs on Brian's NumPy and Cython targets, whichever ``prefs.codegen.target`` says; if it
-says "auto", on NumPy unless there is much to do.  The operations between time steps are
-plain Python; `native/presentations.hpp` is their counterpart in compiled programs.
+Runs on Brian's NumPy or Cython target, as ``prefs.codegen.target`` says; if it says
+"auto", on NumPy unless there is much to do.  The operations between time steps are plain
+Python; `native/presentations.hpp` is their counterpart in compiled programs.
 """
 
 import time
@@ -19,10 +19,10 @@ from ..core.likelihoods import feedback_gradient, weight_gradient
 from ..core.randomness import DRAW_LEVELS, shuffled, split_key
 from ..support.progress import Silent
 from .base import Device
-from .problem import Outcome, Parameters, Timing, Trace
+from .problem import Inputs, Network, Outcome, Parameters, Testing, Timing, Trace
 
-#: Brian's Cython target first compiles, for about as many seconds.  A step then takes less
-#: time than in NumPy: by so many seconds, and so many for each pair of input and output.
+#: Seconds that Brian's Cython target first takes to compile.  Seconds by which a step is then
+#: faster than in NumPy: this many per step, and this many per pair of input and output.
 _COMPILING, _SAVED_A_STEP, _SAVED_A_PAIR = 30.0, 2e-4, 3e-8
 
 
@@ -41,15 +41,17 @@ class Runtime(Device):
         timing = simulation.run(len(inputs))
         return Outcome.from_rows(simulation.rows, network.n_outputs), timing
 
-    def record(self, network, parameters, inputs, testing):
-        """Test as `test` does, and return a `glmbrian.devices.problem.Trace` a presentation."""
+    def record(
+        self, network: Network, parameters: Parameters, inputs: Inputs, testing: Testing
+    ) -> list[Trace]:
+        """Test like `test`, and return a `glmbrian.devices.problem.Trace` per presentation."""
         simulation = _Recording(network, parameters, inputs, testing, Silent())
         simulation.run(len(inputs))
         return simulation.traces
 
 
-def numpy_is_faster(network, n_presentations):
-    """Whether Brian may choose the target and NumPy would finish before Cython has compiled."""
+def numpy_is_faster(network: Network, n_presentations: int) -> bool:
+    """Whether Brian may choose the target, and NumPy would finish before Cython has compiled."""
     saved = _SAVED_A_STEP + _SAVED_A_PAIR * network.n_inputs * network.n_outputs
     return prefs.codegen.target == "auto" and n_presentations * network.n_steps * saved < _COMPILING
 
@@ -61,7 +63,7 @@ class _Simulation:
         self.network = network
         self.parameters = parameters.copy()
         self.inputs = inputs
-        self.settings = settings  # its keys
+        self.settings = settings  # for its keys
         self.progress = progress
         self.step = 0
         self.n_done = 0
@@ -77,15 +79,15 @@ class _Simulation:
             # An upper bound: `end_step` stops the run after the last presentation.
             self.brian.run(n_presentations * self.network.n_steps * self.clock.dt, namespace={})
             if self.n_done < n_presentations:
-                # At Ctrl-C Brian ends the run and returns as if it were complete.
+                # On Ctrl-C Brian ends the run and returns as if it were complete.
                 raise KeyboardInterrupt("the simulation was stopped, by Ctrl-C or brian2.stop()")
         ended = time.perf_counter()
         return Timing(self.started - created, ended - self.started, n_presentations, self.n_steps_run)
 
     def _create(self):
         network = self.network
-        # Fixed names leave the numbered ones to the user's objects, and let Brian's Cython target
-        # find code that it compiled before.
+        # Fixed names leave the numbered names to the user's objects, and let Brian's Cython target
+        # find code that it has compiled before.
         self.clock = Clock(dt=1 * ms, name="glm_clock")
         self.encoder = RateEncoder(
             np.zeros(network.n_inputs, dtype=np.uint8),
@@ -135,7 +137,7 @@ class _Simulation:
             self.begin_presentation()
         if self.inputs.kind == "trains":
             train = self.inputs.data[self.item][self.step]
-            # the highest level is above every draw
+            # The highest level is above every draw.
             self.encoder.level = DRAW_LEVELS * train.astype(float)
 
     def begin_presentation(self):
@@ -203,7 +205,7 @@ class _Training(_Simulation):
         self.desired = np.tile(desired, network.n_replicas)
 
     def end_presentation(self):
-        """Add the gradients of this presentation to the batch; maybe apply it."""
+        """Add the gradients of this presentation to the batch, and apply a complete batch."""
         weights = np.ones(self.network.n_replicas)
         if self.training.sample_weights is not None:
             weights = self.training.sample_weights[:, self.item]
@@ -226,7 +228,7 @@ class _Training(_Simulation):
             self.log_likelihood, self.total_weight = 0.0, 0.0
 
     def _gradient(self, outputs):
-        """Return log-likelihood and gradient in the potentials of one replica."""
+        """Return log-likelihood and gradient with respect to the potentials of one replica."""
         return self.network.objective.gradient(
             self.potentials[:, outputs],
             self.outputs[:, outputs],
@@ -240,7 +242,7 @@ class _Training(_Simulation):
         return feedback_gradient(self.outputs, grad_u, self.network.feedback_basis.matrix)
 
     def apply(self):
-        """Go along the mean gradient of the batch."""
+        """Update the parameters along the mean gradient of the batch."""
         rates = self.training.learning_rates / np.maximum(self.learned_from, 1)
         rates = np.repeat(rates, self.network.n_classes)
         self.parameters.weights += rates[:, np.newaxis] * self.gradient.weights

@@ -1,6 +1,6 @@
-"""Models and data from and to other packages.
+"""Exchange of models and data with other packages.
 
-The packages themselves are imported only when a function needs them
+The other packages are imported only when a function needs them
 (``pip install '.[interop]'``).
 """
 

@@ -1,12 +1,13 @@
-"""Event data sets, as of event cameras and silicon cochleas, in the form of Tonic.
+"""Event data sets, from event cameras and silicon cochleas for example, in the format of Tonic.
 
-A sample is ``(events, label)``, the events a structured array with a row for each: its
+A sample is ``(events, label)``.  The events are a structured array with one row per event: its
 pixel (or frequency channel) ``x``, ``y``, its time ``t`` (usually in microseconds) and its polarity
-``p``.  That form is plain NumPy, so Tonic itself is not needed.
+``p``.  The format is plain NumPy, so Tonic itself is not needed.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 from brian2 import Quantity, us
@@ -15,60 +16,67 @@ from ..brian.arguments import seconds
 from ..support.validation import check_shape, integer
 from .recording import positive_seconds
 
-#: A time that is this close to the end of its step, in steps, belongs to the next one.  With
-#: whole numbers only the step is rounded; with reals, perhaps in single precision, the time is too.
+#: A time this close to the end of its step, in steps, belongs to the next one.  Integer times are
+#: exact, so only the step is rounded; real times, perhaps in single precision, are rounded too.
 _STEP_ROUNDING = {"i": 1e-9, "u": 1e-9, "f": 1e-3}
 
 
-def from_tonic(dataset, n_steps, dt, sensor_size=None, pool=1, t_start=None, unit=None):
+def from_tonic(
+    dataset: Iterable[tuple[np.ndarray, Any]],
+    n_steps: int,
+    dt: Quantity,
+    sensor_size: tuple[int, int, int] | None = None,
+    pool: int = 1,
+    t_start: Quantity | None = None,
+    unit: Quantity | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
     """Return an event data set as spike trains for `GLMClassifier`.
 
     Parameters
     ----------
     dataset : iterable of (events, label)
-        A data set of Tonic (without a transform that makes frames), a list or a
-        generator.  Events are structured arrays with the fields ``x`` and
-        ``t`` and, where the sensor has rows or polarities, ``y`` and
-        ``p``; they may be in any order, and of any number.  Labels are numbers or
-        strings.
+        A Tonic data set (without a transform that makes frames), a list or a
+        generator.  Events are structured arrays with the fields ``x`` and ``t`` and,
+        where the sensor has rows or polarities, ``y`` and ``p``.  There may be any number
+        of events, in any order.  Labels are numbers or strings.
     n_steps : int
-        Steps of a presentation.
+        Steps per presentation.
     dt : time
         Duration of a step, with a Brian unit.  Events after ``n_steps * dt`` are left out;
-        a shorter sample is silent at its end.
+        a shorter sample ends in silence.
     sensor_size : (int, int, int), optional
         Width W, height H and number of polarities P (``x`` is below W, ``y`` below H,
         ``p`` below P); by default the data set's own ``sensor_size``.  With P = 1 the
         value of ``p`` does not matter, but must be the same within a sample.
     pool : int
-        Pixels are joined in squares of this side; at the right and lower edge there may
-        be smaller ones.
+        Pixels are pooled in squares with this side; the squares at the right and lower
+        edges may be cut off.
     t_start : time, optional
-        When the first step begins, with a Brian unit, and events before are left out;
-        by default at the first event of each sample.
+        When the first step begins, with a Brian unit; earlier events are left out.  By
+        default it begins at the first event of each sample.
     unit : time, optional
-        The unit of the times ``t``, such as ``1*us`` or ``1*second``.  Whole numbers are in
+        The unit of the times ``t``, such as ``1*us`` or ``1*second``.  Integers are in
         microseconds by default, as in Tonic; for real numbers the unit must be given.
 
     Returns
     -------
     X : ndarray of uint8, shape (n, n_steps, n_inputs)
-        0 and 1, where several events in a step give one spike.  With pooled sizes
-        ``H = ceil(H / pool)`` and ``W = ceil(W / pool)`` the input of an event is
-        ``(p * H + y) * W + x``, so ``X.reshape(n, n_steps, P, H, W)`` has images, laid
-        out as those of Tonic's ``ToFrame(time_window=dt)``.
+        0 and 1; several events in a step give one spike.  With pooled sizes
+        ``H = ceil(H / pool)`` and ``W = ceil(W / pool)`` and pooled coordinates, the input
+        of an event is ``(p * H + y) * W + x``.  So ``X.reshape(n, n_steps, P, H, W)`` holds
+        images, laid out as by Tonic's ``ToFrame(time_window=dt)``.
     y : ndarray, shape (n,)
         The labels.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument is of the wrong type or out of range, or a sample, which the
-        message names, is not as above.
+        If an argument is of the wrong type or out of range, or a sample is not as
+        described above.  The message names the sample.
 
     Notes
     -----
-    `X` takes a byte for each of its elements, and the whole data set is read.
+    `X` takes one byte per element, and the whole data set is read.
 
     Examples
     --------
@@ -82,7 +90,7 @@ def from_tonic(dataset, n_steps, dt, sensor_size=None, pool=1, t_start=None, uni
             [0, 1, 0, 0, 0, 0, 0, 0]]], dtype=uint8)
     """
     n_steps, pool = integer(n_steps, "n_steps"), integer(pool, "pool")
-    # A plain number, in the microseconds of the events, would be taken for seconds.
+    # A plain number, meant in the microseconds of the events, would be read as seconds.
     for name, value in (("dt", dt), ("t_start", t_start), ("unit", unit)):
         if value is not None and not isinstance(value, Quantity):
             raise TypeError(f"{name} must be a time with a Brian unit, such as 10 * ms, got {value!r}")
@@ -91,22 +99,22 @@ def from_tonic(dataset, n_steps, dt, sensor_size=None, pool=1, t_start=None, uni
     start = None if t_start is None else float(seconds(t_start, "t_start")) * per_second
     width, height, n_polarities = _check_sensor_size(dataset, sensor_size)
     pool = min(pool, max(width, height))
-    dataset = _as_sequence(dataset)
-    if len(dataset) == 0:
+    samples = _as_sequence(dataset)
+    if len(samples) == 0:
         raise ValueError("dataset must hold at least one sample")
 
-    shape = (len(dataset), n_steps, n_polarities, -(-height // pool), -(-width // pool))
+    shape = (len(samples), n_steps, n_polarities, -(-height // pool), -(-width // pool))
     try:
         X = np.zeros(shape, dtype=np.uint8)
     except (MemoryError, ValueError, OverflowError):
         raise ValueError(
-            f"n_steps={n_steps}, sensor_size and {len(dataset)} samples make {math.prod(shape):.3g} "
-            "numbers, which do not fit in memory; take fewer steps or samples, or a larger pool"
+            f"n_steps={n_steps}, sensor_size and {len(samples)} samples make {math.prod(shape):.3g} "
+            "numbers, which do not fit in memory; use fewer steps or samples, or a larger pool"
         ) from None
     labels = []
     for index, image_series in enumerate(X):
         name = f"dataset[{index}]"
-        events, label = _check_sample(dataset[index], name)
+        events, label = _check_sample(samples[index], name)
         labels.append(_check_label(label, name))
         if len(events) == 0:
             continue
@@ -130,7 +138,7 @@ def from_tonic(dataset, n_steps, dt, sensor_size=None, pool=1, t_start=None, uni
 
 
 def _as_sequence(dataset):
-    """Return a data set as something with ``len`` and indexing."""
+    """Return a data set as an object with ``len`` and indexing."""
     if isinstance(dataset, Mapping):
         raise TypeError(f"dataset must be a sequence of pairs (events, label), got {dataset!r}")
     try:
@@ -170,7 +178,7 @@ def _check_sample(sample, name):
             f"{type(events).__name__}; use the data set without a transform that makes frames"
         )
     if isinstance(events, np.ma.MaskedArray):
-        raise TypeError(f"{name}: events must not be masked; leave out the masked ones")
+        raise TypeError(f"{name}: events must not be masked; leave out the masked events")
     check_shape(events, f"{name}: events", ("n_events",))
     return events, label
 
@@ -214,10 +222,10 @@ def _field(events, field, size, name):
 def _polarities(events, n_polarities, name):
     if n_polarities > 1:
         return _field(events, "p", n_polarities, name)
-    # Data of a single polarity call it 0 or 1.
+    # Data with a single polarity may call it 0 or 1.
     if "p" in events.dtype.names and np.any(events["p"] != events["p"][0]):
         raise ValueError(
-            f"{name}: sensor_size says one polarity, but the field p has several values; make "
-            "sensor_size[2] 2, or all p the same to join the polarities"
+            f"{name}: sensor_size says one polarity, but the field p has several values; set "
+            "sensor_size[2] to 2, or make all p equal to merge the polarities"
         )
     return np.zeros(len(events), dtype=int)

@@ -1,14 +1,14 @@
-"""Models of NeMoS (https://nemos.readthedocs.io): fitted there and simulated here, or back.
+"""Models of NeMoS (https://nemos.readthedocs.io): fit there and simulate here, or the reverse.
 
 NeMoS fits GLMs to binned spike counts.  Its features are inputs convolved with the
-functions of a basis, shifted by one bin, so that bin t sees the bins up to t - 1: the
-same membrane potential (eq. membrane_potential_GLM) with the convolved functions as
-basis A.  The features of a component are in the order (source, function), and those of
-an additive basis follow one another.
+functions of a basis, shifted by one bin, so that bin t sees the bins up to t - 1.  This is
+the same membrane potential (eq. membrane_potential_GLM), with the convolved functions as
+basis A.  The features of a component are in the order (source, function); the components
+of an additive basis follow one another.
 
-What a bin holds is a spike or none in glmbrian, and a count in a Poisson model.  A count
-of mean lambda is at least 1 with the probability 1 - exp(-lambda), so that a Poisson
-model stands for the activation g with ``lambda(u) = -log(1 - g(u))`` of the same
+A bin holds at most one spike in glmbrian, and a count in a Poisson model.  A count with
+mean lambda is at least 1 with probability 1 - exp(-lambda).  A Poisson model therefore
+corresponds to the activation g with ``lambda(u) = -log(1 - g(u))`` of the same
 potential u:
 
 ============ ==================== ==========================
@@ -22,19 +22,28 @@ Poisson      softplus             "sigmoid"
 ============ ==================== ==========================
 """
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core.activations import BUILT_IN_ACTIVATIONS, get_activation
 from ..core.bases import CustomBasis
 from ..population.population import GLMPopulation
 from ..support.validation import choice
 
-#: Potentials at which an inverse link is compared with what it should be.
+if TYPE_CHECKING:
+    from brian2 import Quantity
+
+#: Potentials at which an inverse link is compared with the expected function.
 _PROBES = np.linspace(-5.0, 4.0, 19)
 
 
-def from_nemos(model, basis, history=None, dt=None):
-    """Return the population that a fitted NeMoS model stands for.
+def from_nemos(
+    model: Any, basis: Any, history: str | None = None, dt: "Quantity | None" = None
+) -> GLMPopulation:
+    """Return the population that corresponds to a fitted NeMoS model.
 
     Parameters
     ----------
@@ -42,22 +51,22 @@ def from_nemos(model, basis, history=None, dt=None):
         A fitted model, with one of the observation models and inverse links above.
     basis : nemos basis
         The basis whose ``compute_features`` gave the model's features: a convolutional
-        one (``RaisedCosineLogConv``, ``HistoryConv`` and so on), a sum of such bases, or a
-        transformer made from one, as in a scikit-learn pipeline.
+        basis (``RaisedCosineLogConv``, ``HistoryConv`` and so on), a sum of such bases, or
+        a transformer made from one, as in a scikit-learn pipeline.
     history : str, optional
-        Label of the component whose input were the neuron's own counts.  It becomes
-        the feedback kernel.
+        Label of the component whose input was the neuron's own counts.  It becomes the
+        feedback kernel.
     dt : Quantity of time, optional
-        Duration of a bin, such as ``1*ms``, at which neurons of the population will run.
-        NeMoS does not keep it.
+        Duration of a bin, such as ``1*ms``: the time step of the population's neurons.
+        NeMoS does not store it.
 
     Returns
     -------
     GLMPopulation
-        With a kernel for each other component, called by its label, and the basis
-        functions that NeMoS convolves with.  Where the counts of the whole population
-        were the input of a component, labelled "coupling" say, the outputs are the
-        input of that kernel, and each neuron's history is part of it.
+        With a kernel for each other component, named by its label, and the basis
+        functions that NeMoS convolves with.  If the input of a component (labelled
+        "coupling", say) was the counts of the whole population, that kernel has the
+        outputs as its input and includes each neuron's own history.
 
     Raises
     ------
@@ -65,7 +74,7 @@ def from_nemos(model, basis, history=None, dt=None):
         If NeMoS is not installed.
     TypeError, ValueError
         If the model is not fitted or of another kind; the basis is not convolutional,
-        not causal, or does not belong to the model; a label cannot be the name of a
+        not causal, or not the basis of the model; a label cannot be the name of a
         kernel; or `history` is not a component, or couples different neurons.
 
     Examples
@@ -84,7 +93,7 @@ def from_nemos(model, basis, history=None, dt=None):
     >>> population.kernel("stimulus").shape, population.feedback_kernels().shape  # doctest: +SKIP
     ((1, 1, 20), (1, 2))
 
-    A population, with a basis for the coupling of all to all:
+    A population with all-to-all coupling:
 
     >>> from brian2 import ms
     >>> counts = (random.random((1000, 2)) < 0.2).astype(float)
@@ -111,7 +120,7 @@ def from_nemos(model, basis, history=None, dt=None):
     return GLMPopulation(bias, bases, weights, feedback, feedback_weights, activation, dt)
 
 
-def to_nemos(population, model, basis, history=None):
+def to_nemos(population: GLMPopulation, model: Any, basis: Any, history: str | None = None) -> Any:
     """Write the parameters of a population into a NeMoS model.
 
     The inverse of `from_nemos`.
@@ -120,15 +129,15 @@ def to_nemos(population, model, basis, history=None):
     ----------
     population : GLMPopulation
     model : nemos.glm.GLM or nemos.glm.PopulationGLM
-        Its observation model and inverse link must stand for the population's
-        activation.  It gets the coefficients, as ``model.fit`` would set them.
+        Its observation model and inverse link must correspond to the population's
+        activation.  Its coefficients are set, as ``model.fit`` would set them.
     basis : nemos basis
-        A convolutional basis, or a sum, whose components are labelled as the kernels,
-        after ``compute_features`` or ``setup_basis``.  Its functions must be able to
-        form the population's kernels: they are the same as the population's, or those
-        of a ``HistoryConv``, which can form all.
+        A convolutional basis, or a sum of them, with components labelled like the kernels,
+        after ``compute_features`` or ``setup_basis``.  Its functions must be able to form
+        the population's kernels: they are the population's own functions, or a
+        ``HistoryConv``, which can form any kernel.
     history : str, optional
-        Label of the component that stands for the feedback kernel.
+        Label of the component for the feedback kernel.
 
     Returns
     -------
@@ -140,7 +149,7 @@ def to_nemos(population, model, basis, history=None):
     ImportError
         If NeMoS is not installed.
     TypeError, ValueError
-        If model or basis are of another kind, or do not fit the population.
+        If the model or the basis is of another kind, or does not match the population.
 
     Examples
     --------
@@ -156,7 +165,7 @@ def to_nemos(population, model, basis, history=None):
     >>> model.coef_.tolist(), model.intercept_.tolist()                           # doctest: +SKIP
     ([1.0, 0.5], [-2.0])
 
-    NeMoS predicts from the first bin on that has a whole window before it:
+    NeMoS predicts from the first bin with a whole window before it:
 
     >>> predicted = model.predict(features)[2:]                                   # doctest: +SKIP
     >>> expected = population.firing_probability(x[:, np.newaxis])[2:, 0]
@@ -167,22 +176,24 @@ def to_nemos(population, model, basis, history=None):
     activation = _activation(model)
     if get_activation(activation) is not population.activation:
         raise ValueError(
-            f"model stands for the activation {activation!r}, and the population has "
+            f"model has the activation {activation!r}, but the population has "
             f"{population.activation.name!r}"
         )
     single = not isinstance(model, _nemos().glm.PopulationGLM)
     if single and population.n > 1:
         raise ValueError(f"model must be a PopulationGLM for {population.n} neurons")
     if (history is None) != (population.feedback_basis is None):
-        raise ValueError("history must be given where the population has feedback, and only there")
+        raise ValueError("history must be given if the population has feedback, and only then")
     components = _components(basis, history)
-    bases, weights = dict(population.kernels), dict(population.weights)
+    bases: dict[str, Any] = dict(population.kernels)
+    weights: dict[str, Any] = dict(population.weights)
     if history is not None:
+        assert population.feedback_weights is not None  # as it has a feedback basis
         bases[history] = population.feedback_basis
         weights[history] = population.feedback_weights * np.eye(population.n)[:, :, np.newaxis]
     if set(components) != set(bases):
         raise ValueError(
-            f"basis must have components of the labels {list(bases)}, got {list(components)}"
+            f"basis must have components with the labels {list(bases)}, got {list(components)}"
         )
     coefficients = []
     for label, (n_sources, kernels) in components.items():
@@ -196,7 +207,7 @@ def to_nemos(population, model, basis, history=None):
     coefficients = np.concatenate(coefficients)
     mask = getattr(model, "feature_mask", None)
     if isinstance(mask, dict):
-        raise ValueError("model: its feature mask must be an array, as its coefficients will be")
+        raise ValueError("model: its feature mask must be an array, like the coefficients it will have")
     if mask is not None and np.any(coefficients * (1 - np.asarray(mask)) != 0):
         raise ValueError("model: its feature mask leaves out weights of the population")
     model.coef_ = _jax_array(coefficients[:, 0] if single else coefficients)
@@ -205,12 +216,16 @@ def to_nemos(population, model, basis, history=None):
     return model
 
 
-def conditional_intensity(population, inputs, outputs=None):
-    """Return the mean count of each bin for which the population stands.
+def conditional_intensity(
+    population: GLMPopulation,
+    inputs: ArrayLike | Mapping[str, Any] | None,
+    outputs: ArrayLike | None = None,
+) -> np.ndarray:
+    """Return the mean count per bin of the Poisson model that matches a population.
 
-    The rate -log(1 - g(u)) of a Poisson count that is at least 1 with the firing
-    probability g(u): what ``predict`` gives for a Poisson model of NeMoS.  For a
-    Bernoulli model that is `GLMPopulation.firing_probability`.
+    This is the rate -log(1 - g(u)) of a Poisson count that is at least 1 with the firing
+    probability g(u).  It equals ``predict`` of a Poisson model of NeMoS; for a Bernoulli
+    model, ``predict`` equals `GLMPopulation.firing_probability`.
 
     Parameters
     ----------
@@ -221,7 +236,7 @@ def conditional_intensity(population, inputs, outputs=None):
     Returns
     -------
     ndarray of float, shape (T, n)
-        In spikes a step.
+        In spikes per step.
 
     Raises
     ------
@@ -230,7 +245,7 @@ def conditional_intensity(population, inputs, outputs=None):
 
     Examples
     --------
-    The activation "cloglog" stands for a Poisson model whose inverse link is exp:
+    The activation "cloglog" corresponds to a Poisson model with the inverse link exp:
 
     >>> import glmbrian as glm
     >>> population = glm.GLMPopulation.from_kernels([0.0], [[[1.0]]], activation="cloglog")
@@ -257,7 +272,7 @@ def _nemos():
 
 
 def _activation(model):
-    """Return the name of the activation that a NeMoS model stands for."""
+    """Return the name of the activation that corresponds to a NeMoS model."""
     nemos = _nemos()
     if not isinstance(model, nemos.glm.GLM):
         raise TypeError(f"model must be a GLM or PopulationGLM of NeMoS, got {model!r}")
@@ -267,16 +282,16 @@ def _activation(model):
     }
     observations = type(model.observation_model)
     if observations in expected:
-        # Links have no names that last: lambdas, and functions that wrap JAX's.
+        # Links have no stable names: they are lambdas, and wrappers of JAX's functions.
         link = np.asarray(model.inverse_link_function(_jax_array(_PROBES)), dtype=float)
         for name in BUILT_IN_ACTIVATIONS:
-            # JAX's numbers are of single precision by default.
+            # JAX uses single precision by default.
             if np.allclose(link, expected[observations](get_activation(name))(_PROBES), rtol=1e-4):
                 return name
     link = getattr(model.inverse_link_function, "__name__", model.inverse_link_function)
     raise ValueError(
-        "model must be of Bernoulli observations with a logistic, normal or complementary "
-        "log-log inverse link, or of Poisson observations with exp or softplus, got "
+        "model must have Bernoulli observations with a logistic, normal or complementary "
+        "log-log inverse link, or Poisson observations with exp or softplus, got "
         f"{observations.__name__} with {link}"
     )
 
@@ -288,25 +303,25 @@ def _jax_array(array):
 
 
 def _components(basis, history):
-    """Return for each label how many sources a component has, and what it convolves with.
+    """Return, by label, the number of sources and the functions of each component.
 
-    The order is that of the features.
+    They are in the order of the features.
     """
     if isinstance(basis, _nemos().basis.TransformerBasis):
         basis = basis.basis
     if not hasattr(basis, "compute_features"):
         raise TypeError(f"basis must be a basis of NeMoS, got {basis!r}")
     components = {}
-    for component in basis:  # of a sum; others are their only component
+    for component in basis:  # a basis that is not a sum is its only component
         if not hasattr(component, "window_size") or not hasattr(component, "kernel_"):
             raise ValueError(
-                "basis must be a convolutional basis of NeMoS (Conv), or a sum of such, got "
+                "basis must be a convolutional basis of NeMoS (Conv), or a sum of them, got "
                 f"{component.label!r} of {type(component).__name__}"
             )
         causality = component.conv_kwargs.get("predictor_causality", "causal")
         if causality != "causal" or component.conv_kwargs.get("shift") is False:
             raise ValueError(
-                f"basis: {component.label!r} must be causal and shifted by one bin, as is the "
+                f"basis: {component.label!r} must be causal and shifted by one bin, the "
                 f"default, got conv_kwargs={component.conv_kwargs}"
             )
         shape = component.input_shape[0]
@@ -328,7 +343,7 @@ def _coefficients(model, components, n):
     if isinstance(coefficients, dict):
         if set(coefficients) != set(components):
             raise ValueError(
-                f"basis must have components of the labels {list(coefficients)}, as the model has, "
+                f"basis must have components with the labels {list(coefficients)} of the model, "
                 f"got {list(components)}"
             )
         if mask is not None and set(mask) != set(components):
@@ -345,8 +360,8 @@ def _coefficients(model, components, n):
     n_features = sum(n_sources * kernels.shape[1] for n_sources, kernels in components.values())
     if len(coefficients) != n_features:
         raise ValueError(
-            f"basis must be that of the model: it has {n_features} features, and the model "
-            f"{len(coefficients)} coefficients a neuron"
+            f"basis must be the basis of the model: it has {n_features} features, but the model has "
+            f"{len(coefficients)} coefficients per neuron"
         )
     return coefficients
 
@@ -362,13 +377,13 @@ def _split(coefficients, components):
 
 
 def _own(weights, label):
-    """Return a neuron's weights (n, n_basis) for itself from (n, n, n_basis)."""
+    """Return each neuron's weights for its own spikes, (n, n_basis) from (n, n, n_basis)."""
     n_sources, n = weights.shape[:2]
     if n_sources != n or np.any(weights[~np.eye(n, dtype=bool)] != 0):
         raise ValueError(
-            f"history: {label!r} must have each neuron's own counts as input of it alone, but its "
-            f"{n_sources} inputs act on all of the {n} neurons; leave history out, and it is a "
-            "kernel like others, with the outputs as its input"
+            f"history: {label!r} must couple each neuron only to its own counts, but its "
+            f"{n_sources} inputs act on all {n} neurons; leave history out to make it an "
+            "ordinary kernel with the outputs as its input"
         )
     return weights[np.arange(n), np.arange(n)]
 
@@ -387,6 +402,6 @@ def _projected(weights, basis, functions, label):
     if not np.allclose(projected @ functions, kernels, atol=1e-9 * np.abs(kernels).max()):
         raise ValueError(
             f"basis: the functions of the component {label!r} cannot form the kernels of the "
-            "population; take the same functions, or a HistoryConv, which can form all"
+            "population; use the same functions, or a HistoryConv, which can form any kernel"
         )
     return projected

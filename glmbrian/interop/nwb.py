@@ -3,37 +3,48 @@
 import os
 import uuid
 from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..support.storage import as_path
 from ..support.validation import plain_array
-from .recording import check_recording, observed_part
+from .recording import Recording, check_recording, observed_part
 
-#: The column that `to_nwb` writes names to; sorting programs use it as well.
+if TYPE_CHECKING:
+    from brian2 import Quantity
+
+#: The column for the names of units; spike sorting programs use it as well.
 _NAME_COLUMN = "unit_name"
 
 
-def from_nwb(source, units=None, t_start=None, t_stop=None):
+def from_nwb(
+    source: Any,
+    units: ArrayLike | None = None,
+    t_start: "Quantity | float | None" = None,
+    t_stop: "Quantity | float | None" = None,
+) -> Recording:
     """Return the units of an NWB file as a `Recording`.
 
     Parameters
     ----------
     source : str, Path, pynwb.NWBFile or units table
-        A file, or what has been read from one.  If the file has no units table of its own,
-        that of its processing modules is used; if there are several, give one, such as
-        ``nwbfile.processing["ecephys"]["units"]``.
+        A file, or what was read from one.  If the file has no units table at the top level,
+        the units table of its processing modules is used; if there are several, pass one,
+        such as ``nwbfile.processing["ecephys"]["units"]``.
     units : array_like of int or bool, optional
         Rows of the units table, by number or as a mask of all rows, such as
         ``nwbfile.units["quality"][:] == "good"``; by default all.
     t_start, t_stop : time, optional
         When the observation begins and ends; spikes before and after are left out.
-        By default the interval in ``obs_intervals``, if the units have all the same.
+        By default the interval in ``obs_intervals``, if it is the same for all units.
 
     Returns
     -------
     Recording
-        Units are named as in the column ``unit_name`` if there is one, else by id.
+        Units are named by the column ``unit_name`` if there is one, otherwise by id.
 
     Raises
     ------
@@ -44,7 +55,7 @@ def from_nwb(source, units=None, t_start=None, t_stop=None):
     TypeError, ValueError
         If `source` is something else or has no spike times, `units` are not rows of the
         table, the times are unknown or not finite, or ``obs_intervals`` say that a unit
-        was not observed all the time (it would look silent).
+        was not observed the whole time (it would look silent).
 
     Examples
     --------
@@ -73,8 +84,11 @@ def from_nwb(source, units=None, t_start=None, t_stop=None):
 
 
 def to_nwb(
-    recording, path, session_start_time=None, session_description="Spikes simulated with Brian 2"
-):
+    recording: Recording,
+    path: str | Path,
+    session_start_time: datetime | None = None,
+    session_description: str = "Spikes simulated with Brian 2",
+) -> None:
     """Write a recording into a new NWB file, as its units table.
 
     Parameters
@@ -83,16 +97,16 @@ def to_nwb(
     path : str or Path
         Must not exist.
     session_start_time : datetime, optional
-        Which moment time 0 was; by default now.
+        The date and time of time 0; by default now.
     session_description : str
-        What the file says of the session.
+        Description of the session, for the file.
 
     Raises
     ------
     ImportError
         If pynwb is not installed.
     FileExistsError
-        If there is a file already.
+        If the file already exists.
     OSError
         If the file cannot be written.
     TypeError
@@ -100,8 +114,8 @@ def to_nwb(
 
     Notes
     -----
-    ``from_nwb(path)`` gives the recording again.  To add more (electrodes, the
-    stimulus), write the file with pynwb.
+    ``from_nwb(path)`` returns the recording.  To store more (electrodes, the stimulus),
+    write the file with pynwb.
 
     Examples
     --------
@@ -121,11 +135,11 @@ def to_nwb(
         raise TypeError(f"session_start_time must be a datetime, got {session_start_time!r}")
     if not isinstance(session_description, str):
         raise TypeError(f"session_description must be a string, got {session_description!r}")
-    path = as_path(path)
-    if not os.path.isdir(path.parent):
-        raise FileNotFoundError(f"path: the folder {path.parent} does not exist")
-    if os.path.lexists(path):
-        raise FileExistsError(f"path: there is a file {path} already")
+    target = as_path(path)
+    if not os.path.isdir(target.parent):
+        raise FileNotFoundError(f"path: the folder {target.parent} does not exist")
+    if os.path.lexists(target):
+        raise FileExistsError(f"path: {target} already exists")
     nwbfile = pynwb.NWBFile(
         session_description=session_description,
         identifier=str(uuid.uuid4()),
@@ -135,8 +149,8 @@ def to_nwb(
     observed = [[float(recording.t_start), float(recording.t_stop)]]
     for name, times in zip(recording.names, recording.times):
         nwbfile.add_unit(spike_times=np.asarray(times), obs_intervals=observed, **{_NAME_COLUMN: name})
-    # Mode x fails where a file has come into being since.
-    with pynwb.NWBHDF5IO(os.fspath(path), "x") as file:
+    # Mode x fails if the file was created in the meantime.
+    with pynwb.NWBHDF5IO(os.fspath(target), "x") as file:
         file.write(nwbfile)
 
 
@@ -149,7 +163,7 @@ def _pynwb():
 
 
 def _units_table(nwbfile):
-    """Return the units table of a file, or that of one of its processing modules."""
+    """Return the units table of a file or of its processing modules, or None."""
     if nwbfile.units is not None:
         return nwbfile.units
     tables = {
@@ -160,13 +174,13 @@ def _units_table(nwbfile):
     }
     if len(tables) > 1:
         raise ValueError(
-            f"source has several units tables; give one of nwbfile.{', nwbfile.'.join(tables)}"
+            f"source has several units tables; pass one of nwbfile.{', nwbfile.'.join(tables)}"
         )
     return next(iter(tables.values()), None)
 
 
 def _read(table, units, t_start, t_stop):
-    """`from_nwb` of a units table."""
+    """Return the recording in a units table; see `from_nwb`."""
     if table is None or "spike_times" not in table.colnames:
         raise ValueError("source has no units table with spike_times")
     rows = _rows(units, len(table))
@@ -186,7 +200,7 @@ def _read(table, units, t_start, t_stop):
 
 
 def _rows(units, n):
-    """Return the numbers of the rows that are asked for."""
+    """Return the numbers of the selected rows."""
     try:
         rows = np.arange(n) if units is None else np.arange(n)[plain_array(units, "units")]
     except (IndexError, TypeError, ValueError, OverflowError) as error:
@@ -194,5 +208,5 @@ def _rows(units, n):
             f"units must be rows of the units table, 0 to {n - 1}, or a mask of length {n}: {error}"
         ) from None
     if rows.ndim != 1 or rows.size == 0:
-        raise ValueError(f"units must be a list of at least one of the table's {n} rows, got {units!r}")
+        raise ValueError(f"units must be at least one of the table's {n} rows, got {units!r}")
     return rows.tolist()

@@ -1,17 +1,26 @@
-"""Spike times of pynapple, the format of recordings that NeMoS uses."""
+"""Spike times from pynapple, whose recordings NeMoS uses."""
+
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .recording import observed_part
+from .recording import Recording, observed_part
+
+if TYPE_CHECKING:
+    from brian2 import Quantity
 
 
-def from_pynapple(spikes, t_start=None, t_stop=None):
-    """Return spike times of pynapple as a `Recording`.
+def from_pynapple(
+    spikes: Any,
+    t_start: "Quantity | float | None" = None,
+    t_stop: "Quantity | float | None" = None,
+) -> Recording:
+    """Return pynapple spike times as a `Recording`.
 
     Parameters
     ----------
     spikes : pynapple.TsGroup, Ts or Tsd
-        A group of units, or one unit.  Give binned counts (TsdFrame) to
+        A group of units, or one unit.  Pass binned counts (TsdFrame) to
         `Recording.from_trains`, or directly to `fit_population`.
     t_start, t_stop : time, optional
         When the observation begins and ends; spikes before and after are left out.
@@ -28,12 +37,12 @@ def from_pynapple(spikes, t_start=None, t_stop=None):
         If pynapple is not installed.
     TypeError, ValueError
         If `spikes` is something else or holds no unit, or ``time_support`` says that the
-        units were not observed all the time from `t_start` to `t_stop`.
+        units were not observed the whole time from `t_start` to `t_stop`.
 
     Notes
     -----
-    If a group is made without a ``time_support``, pynapple sets it to the time from the
-    first to the last spike.  Say when the units were observed:
+    If a group is created without a ``time_support``, pynapple sets it to the time from the
+    first to the last spike.  State when the units were observed:
     ``TsGroup(..., time_support=IntervalSet(0, 60))``.
 
     Examples
@@ -53,7 +62,7 @@ def from_pynapple(spikes, t_start=None, t_stop=None):
         units = dict(spikes.items())
     else:
         raise TypeError(
-            "spikes must be a TsGroup, Ts or Tsd of pynapple (give a TsdFrame of counts to "
+            "spikes must be a TsGroup, Ts or Tsd of pynapple (pass a TsdFrame of counts to "
             f"Recording.from_trains), got {spikes!r}"
         )
     if not units:

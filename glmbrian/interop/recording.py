@@ -1,30 +1,32 @@
-"""Recordings: when each of several units spiked, and for how long it was observed.
+"""Recordings: when each of several units spiked, and when it was observed.
 
-The form in between: Neo, NWB and Brian's monitors give recordings, and a recording
-gives the binned trains that GLMs are fitted to, or a Brian group that spikes as
-the units did.
+This is the intermediate form: Neo, NWB and Brian's monitors give recordings, and a
+recording gives the binned trains that GLMs are fitted to, or a Brian group that spikes
+as the units did.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
-from brian2 import SpikeGeneratorGroup, SpikeMonitor, defaultclock, second
+from brian2 import Quantity, SpikeGeneratorGroup, SpikeMonitor, defaultclock, second
+from numpy.typing import ArrayLike
 
 from ..brian.arguments import seconds
 from ..brian.time_steps import in_steps, time_step
 from ..support.validation import binary_array, choice
 
-#: A spike so little before the end of its step, in steps, belongs to the next one:
-#: it was meant to be a multiple of the step.  The rule of Brian's SpikeGeneratorGroup.
+#: A spike this close to the end of its step, in steps, belongs to the next one: it was meant
+#: to be a multiple of the step.  Brian's SpikeGeneratorGroup has the same rule.
 _STEP_ROUNDING = 1e-3
 
-#: As far may rounding put a time beyond the start or the end, in seconds.
+#: How far rounding may put a time beyond the start or the end, in seconds.
 _TIME_ROUNDING = 1e-9
 
 _COLLISIONS = ("error", "clip")
 
-#: The most steps in a recording: more would exhaust the machine's memory.
+#: The most steps in a recording; more would exhaust the memory.
 MOST_STEPS = 2**31
 
 
@@ -33,16 +35,16 @@ class Recording:
 
     Parameters
     ----------
-    times : sequence of array_like of time, one for each unit
+    times : sequence of array_like of time, one per unit
         Spike times, in any order, with a Brian unit or in seconds.  A unit without
         spikes has an empty array.
     t_start, t_stop : time
-        When the observation begins and ends.  What a model learns from silence
-        depends on these, so they are not guessed from the spikes.
+        When the observation begins and ends.  A model also learns from silence, so
+        these are not guessed from the spikes.
     names : sequence of str, optional
         Names of the units; by default "0", "1", ...
     dt : Quantity of time, optional
-        The time step of the data, if they came in steps.
+        The time step of the data, if they were in steps.
 
     Attributes
     ----------
@@ -55,14 +57,14 @@ class Recording:
     Raises
     ------
     TypeError, ValueError
-        If an argument is of the wrong type or unit, there is no unit, a time is not
-        finite, or a spike is outside of `t_start` to `t_stop`.
+        If an argument has the wrong type or physical unit, there are no units, a time is
+        not finite, or a spike is outside `t_start` to `t_stop`.
 
     Notes
     -----
-    Step k of size dt begins at ``t_start + k * dt``, which is in it.  A time that is a
-    multiple of dt up to a thousandth of dt counts as that multiple, as in Brian.  The
-    last step may be in part beyond `t_stop`, and a spike at `t_stop` itself is in it.
+    Step k of size dt begins at ``t_start + k * dt``, inclusive.  A time within a
+    thousandth of dt of a multiple of dt counts as that multiple, as in Brian.  The last
+    step may extend beyond `t_stop`, and includes a spike at `t_stop` itself.
 
     Examples
     --------
@@ -75,25 +77,40 @@ class Recording:
            [0, 0],
            [1, 0]], dtype=uint8)
 
-    As inputs of a Brian network:
+    As the input of a Brian network:
 
     >>> recording.source(1 * ms)
     SpikeGeneratorGroup(2, indices=<length 3 array>, times=<length 3 array>)
     """
 
-    def __init__(self, times, t_start, t_stop, names=None, dt=None):
+    times: list[Quantity]
+    t_start: Quantity
+    t_stop: Quantity
+    names: list[str]
+    dt: Quantity | None
+
+    def __init__(
+        self,
+        times: Sequence[ArrayLike],
+        t_start: Quantity | float,
+        t_stop: Quantity | float,
+        names: Sequence[str] | None = None,
+        dt: Quantity | None = None,
+    ):
         start, stop = float(seconds(t_start, "t_start")), float(seconds(t_stop, "t_stop"))
         if not start < stop:
             raise ValueError(f"t_stop must be after t_start, got {start:g} s to {stop:g} s")
         if isinstance(times, Mapping):
             raise TypeError(
-                "times must be a sequence of arrays, one per unit, not a mapping: give "
+                "times must be a sequence of arrays, one per unit, not a mapping: pass "
                 "list(times.values()), or read a TsGroup of pynapple with glmbrian.interop.from_pynapple"
             )
         try:
             times = list(times)
         except TypeError:
-            raise TypeError(f"times must be a sequence of arrays, one a unit, got {times!r}") from None
+            raise TypeError(
+                f"times must be a sequence of arrays, one per unit, got {times!r}"
+            ) from None
         if not times:
             raise ValueError("times must hold at least one unit")
         self.times = []
@@ -112,15 +129,21 @@ class Recording:
         self.dt = time_step(dt)
 
     @classmethod
-    def from_monitor(cls, monitor, t_start, t_stop, names=None):
+    def from_monitor(
+        cls,
+        monitor: SpikeMonitor,
+        t_start: Quantity | float,
+        t_stop: Quantity | float,
+        names: Sequence[str] | None = None,
+    ) -> "Recording":
         """Return what a Brian monitor has recorded.
 
         Parameters
         ----------
         monitor : brian2.SpikeMonitor
-            One that records times (``record=True``).
+            It must record times (``record=True``).
         t_start, t_stop : time
-            When the monitor's network began to run with it, and the network's time since:
+            The network's time when it began to run with the monitor, and its time now:
             ``0 * second, network.t``.  (The monitor itself does not know: clocks are shared.)
         names : sequence of str, optional
             As for `Recording`.
@@ -128,13 +151,13 @@ class Recording:
         Returns
         -------
         Recording
-            Of all neurons of the monitored group, including silent ones, with the time step
-            of its clock.
+            All neurons of the monitored group, including silent ones, with the time step of
+            its clock.
 
         Raises
         ------
         TypeError, ValueError
-            If `monitor` is something else or has only counted, or as for `Recording`.
+            If `monitor` is something else or only counted spikes, or as for `Recording`.
 
         Examples
         --------
@@ -155,21 +178,27 @@ class Recording:
         if not isinstance(monitor, SpikeMonitor):
             raise TypeError(f"monitor must be a SpikeMonitor, got {monitor!r}")
         if not monitor.record:
-            raise ValueError("monitor has counted spikes only; create it with record=True")
+            raise ValueError("monitor has only counted spikes; create it with record=True")
         trains = monitor.spike_trains()
         times = [trains[unit] for unit in range(len(monitor.source))]
         return cls(times, t_start, t_stop, names, monitor.clock.dt)
 
     @classmethod
-    def from_trains(cls, trains, dt=None, t_start=0 * second, names=None):
-        """Return the recording that binned trains stand for.
+    def from_trains(
+        cls,
+        trains: ArrayLike,
+        dt: Quantity | float | None = None,
+        t_start: Quantity | float = 0 * second,
+        names: Sequence[str] | None = None,
+    ) -> "Recording":
+        """Return binned trains as a recording.
 
         Parameters
         ----------
         trains : array_like of 0 and 1, shape (n_steps, n_units)
         dt : time
-            Duration of a step; a spike is put at the beginning of its step.  Not needed for
-            a TsdFrame of pynapple, which knows it.
+            Duration of a step; a spike is placed at the beginning of its step.  Not needed for
+            a TsdFrame of pynapple, which has its own.
         t_start : time
             When the first step begins.
         names : sequence of str, optional
@@ -182,7 +211,7 @@ class Recording:
         Raises
         ------
         TypeError, ValueError
-            If an argument is of the wrong type, unit or shape, or out of range.
+            If an argument has the wrong type, unit or shape, or is out of range.
 
         Examples
         --------
@@ -196,23 +225,23 @@ class Recording:
         """
         dt = None if dt is None else positive_seconds(dt, "dt") * second
         arrays, dt = in_steps({"trains": trains}, dt)
-        trains = binary_array(arrays["trains"], "trains", ("n_steps", "n_units"))
+        binned = binary_array(arrays["trains"], "trains", ("n_steps", "n_units"))
         if dt is None:
             raise TypeError("dt must be given: the duration of a step, such as 1*ms")
-        if trains.shape[1] == 0:
-            raise ValueError(f"trains must hold at least one unit, got the shape {trains.shape}")
+        if binned.shape[1] == 0:
+            raise ValueError(f"trains must hold at least one unit, got shape {binned.shape}")
         dt, start = float(dt), float(seconds(t_start, "t_start"))
-        if not math.isfinite(start + len(trains) * dt):
-            raise ValueError(f"dt must be shorter: {len(trains)} steps of {dt:g} s have no finite end")
+        if not math.isfinite(start + len(binned) * dt):
+            raise ValueError(f"dt must be shorter: {len(binned)} steps of {dt:g} s have no finite end")
         return cls(
-            [start + np.flatnonzero(train) * dt for train in trains.T],
+            [start + np.flatnonzero(train) * dt for train in binned.T],
             start,
-            start + len(trains) * dt,
+            start + len(binned) * dt,
             names,
             dt * second,
         )
 
-    def part(self, t_start, t_stop):
+    def part(self, t_start: Quantity | float, t_stop: Quantity | float) -> "Recording":
         """Return the part of the recording from `t_start` up to `t_stop`.
 
         Parameters
@@ -228,7 +257,7 @@ class Recording:
         Raises
         ------
         TypeError, ValueError
-            If a time is of the wrong type or unit, not within the recording, or `t_stop`
+            If a time has the wrong type or unit or is not within the recording, or `t_stop`
             is not after `t_start`.
 
         Examples
@@ -250,16 +279,16 @@ class Recording:
         times = self.times if at_end else spikes_between(self.times, -math.inf, stop)
         return Recording(spikes_between(times, start, math.inf), start, stop, self.names, self.dt)
 
-    def trains(self, dt=None, collisions="error"):
-        """Return binned trains, as GLMs are fitted to.
+    def trains(self, dt: Quantity | float | None = None, collisions: str = "error") -> np.ndarray:
+        """Return binned trains, the form that GLMs are fitted to.
 
         Parameters
         ----------
         dt : time, optional
-            Duration of a step; by default `dt` of the recording.
+            Duration of a step; by default the `dt` of the recording.
         collisions : {"error", "clip"}
-            A GLM neuron spikes at most once in a step.  Where a unit spikes more often,
-            raise an error, or keep one spike.
+            A GLM neuron spikes at most once per step.  If a unit spikes more often, raise an
+            error or keep one spike.
 
         Returns
         -------
@@ -270,7 +299,7 @@ class Recording:
         ------
         TypeError, ValueError
             If an argument is of the wrong type or out of range, or units spike more than
-            once in a step and are not clipped.
+            once in a step and `collisions` is "error".
 
         Examples
         --------
@@ -295,24 +324,26 @@ class Recording:
             trains[of_unit, unit] = 1
         return trains
 
-    def source(self, dt=None, collisions="error", **kwds):
+    def source(
+        self, dt: Quantity | float | None = None, collisions: str = "error", **kwds: Any
+    ) -> SpikeGeneratorGroup:
         """Return a Brian group that spikes as the units did.
 
         Parameters
         ----------
         dt : time, optional
-            Time step of the group, by default that of Brian's default clock, which
-            then must be set before.
+            Time step of the group, by default the time step of Brian's default clock, which
+            must then be set beforehand.
         collisions
             As for `trains`.
         **kwds
-            Handed to `brian2.SpikeGeneratorGroup`, e.g. ``name``.
+            Passed to `brian2.SpikeGeneratorGroup`, such as ``name``.
 
         Returns
         -------
         brian2.SpikeGeneratorGroup
-            Of one neuron a unit, whose time 0 is the recording's `t_start`: it spikes in
-            the very steps in which `trains` has ones.
+            With one neuron per unit.  Its time 0 is the recording's `t_start`, and it spikes
+            in exactly the steps in which `trains` has ones.
 
         Raises
         ------
@@ -370,17 +401,17 @@ class Recording:
                 np.diff(times).min() for times in map(np.asarray, self.times) if len(times) > 1
             )
             smaller = (
-                f"take a smaller dt (the shortest interval between spikes is {interval * second}), or "
+                f"use a smaller dt (the shortest interval between spikes is {interval * second}), or "
             )
-            others = f", and so have {len(colliding) - 1} other unit(s)" if len(colliding) > 1 else ""
+            others = f", and so do {len(colliding) - 1} other unit(s)" if len(colliding) > 1 else ""
             raise ValueError(
-                f"a GLM neuron spikes at most once in a step, but with dt = {dt * second} unit {name!r} "
+                f"a GLM neuron spikes at most once per step, but with dt = {dt * second} unit {name!r} "
                 f"has several spikes in {n_steps_shared} step(s){others}: "
-                f"{smaller if interval > 0 else ''}pass collisions='clip' to keep one spike a step"
+                f"{smaller if interval > 0 else ''}pass collisions='clip' to keep one spike per step"
             )
         return steps, n_steps
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.times)
 
     def __repr__(self):
@@ -388,7 +419,7 @@ class Recording:
         return f"<Recording: {len(self)} units, {n_spikes} spikes, {self.t_start} to {self.t_stop}>"
 
 
-def check_recording(recording):
+def check_recording(recording: Any) -> None:
     if not isinstance(recording, Recording):
         raise TypeError(
             "recording must be a Recording (for a SpikeMonitor: Recording.from_monitor), got "
@@ -396,21 +427,27 @@ def check_recording(recording):
         )
 
 
-def spikes_between(times, start, stop):
+def spikes_between(times: Sequence, start: float, stop: float) -> list[np.ndarray]:
     """Return the spike times of each unit from `start` up to `stop`, in seconds."""
     first, beyond = start - _TIME_ROUNDING, stop - _TIME_ROUNDING
     return [of_unit[(of_unit >= first) & (of_unit < beyond)] for of_unit in map(np.asarray, times)]
 
 
-def observed_part(times, intervals, names, t_start=None, t_stop=None):
-    """Return the recording of a time in which all units were observed.
+def observed_part(
+    times: list[np.ndarray],
+    intervals: list[np.ndarray],
+    names: list[str],
+    t_start: Quantity | float | None = None,
+    t_stop: Quantity | float | None = None,
+) -> Recording:
+    """Return the recording of a period in which all units were observed.
 
     Parameters
     ----------
     times : list of array of float
         Spike times of each unit in seconds.
     intervals : list of array, shape (n, 2)
-        When each unit was observed, in seconds; no interval means that this is unknown.
+        When each unit was observed, in seconds; no interval means unknown.
     names : list of str
     t_start, t_stop : time, optional
         Spikes before and after are left out.  By default the times that all units share.
@@ -419,7 +456,7 @@ def observed_part(times, intervals, names, t_start=None, t_stop=None):
     ------
     ValueError
         If a time is not finite, the beginning or the end is unknown, or a unit was not
-        observed all the time, which would then count as silence.
+        observed the whole time, and would look silent.
     """
     for name, of_unit in zip(names, times):
         if not np.all(np.isfinite(of_unit)):
@@ -433,8 +470,8 @@ def observed_part(times, intervals, names, t_start=None, t_stop=None):
         if len(of_unit) and not is_observed(of_unit, start, stop):
             raise ValueError(
                 f"the unit {name!r} has not been observed all the time from {start:g} s to {stop:g} s, "
-                f"but from {_listed_intervals(of_unit)}, so that it would look silent: choose t_start "
-                "and t_stop within, leave the unit out, or correct the data"
+                f"but from {_listed_intervals(of_unit)}, so it would look silent: choose t_start "
+                "and t_stop within that time, leave the unit out, or correct the data"
             )
     if t_start is not None:
         times = spikes_between(times, start, math.inf)
@@ -444,7 +481,7 @@ def observed_part(times, intervals, names, t_start=None, t_stop=None):
 
 
 def _observed_edge(edge, name, given, intervals, times):
-    """Return the time `given`, or the one at which the observation of all units begins or ends."""
+    """Return the time `given`, or when the observation of all units begins (0) or ends (1)."""
     if given is not None:
         return float(seconds(given, name))
     if any(len(of_unit) != 1 for of_unit in intervals):
@@ -459,10 +496,10 @@ def _observed_edge(edge, name, given, intervals, times):
     edges = [float(of_unit[0][edge]) for of_unit in intervals]
     if not all(is_same_time(time, edges[0]) for time in edges):
         begins, ends = (np.stack([of_unit[0] for of_unit in intervals])[:, k] for k in (0, 1))
-        within = f", within the time common to all, {begins.max():g} s to {ends.min():g} s"
+        within = f", within the time they share, {begins.max():g} s to {ends.min():g} s"
         raise ValueError(
             f"the units must have the same {name}, got {min(edges) * second} to "
-            f"{max(edges) * second}; give {name}{within if begins.max() < ends.min() else ''}"
+            f"{max(edges) * second}; pass {name}{within if begins.max() < ends.min() else ''}"
         )
     return edges[0]
 
@@ -471,7 +508,7 @@ def _listed_intervals(intervals):
     return " and ".join(f"{begin:g} s to {end:g} s" for begin, end in intervals)
 
 
-def is_observed(intervals, start, stop):
+def is_observed(intervals: Iterable, start: float, stop: float) -> bool:
     """Whether `intervals`, shape (n, 2), cover the time from `start` to `stop`."""
     reached = start
     for begin, end in sorted(map(tuple, intervals)):
@@ -480,12 +517,12 @@ def is_observed(intervals, start, stop):
     return reached >= stop - _TIME_ROUNDING
 
 
-def is_same_time(first, other):
+def is_same_time(first: float, other: float) -> bool:
     return abs(first - other) <= _TIME_ROUNDING
 
 
-def positive_seconds(value, name):
-    """Return a time above 0 in seconds."""
+def positive_seconds(value: Any, name: str) -> float:
+    """Return a checked time in seconds, which must be above 0."""
     duration = float(seconds(value, name))
     if duration <= 0:
         raise ValueError(f"{name} must be above 0 s, got {duration:g} s")

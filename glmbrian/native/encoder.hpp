@@ -9,14 +9,14 @@ constexpr int N_FOURS = (N_STEPS + 3) / 4;
 
 // Spikes, four steps at a time.  In four steps an input has one of 15 patterns of spikes,
 // or none: bit s of a pattern is a spike in the s-th step.  Inputs with the same pattern
-// do the same to the neurons, so that the passes over the weights (rows.hpp) save
-// the half of their work that a list of single spikes would take.
+// have the same effect on the neurons, so the passes over the weights (rows.hpp) do
+// half of the work that a list of single spikes would take.
 struct Spikes {
-    int first_four = 0, last_four = 0;         // of those drawn, the last one not included
+    int first_four = 0, last_four = 0;         // the steps drawn; last_four is exclusive
     std::vector<int32_t> input;                // by four, then by pattern
-    int64_t first[N_FOURS][17];                // where those of a pattern begin in `input`
+    int64_t first[N_FOURS][17];                // where each pattern begins in `input`
 
-    // How many there are in a step.
+    // The number of spikes in a step.
     int count(int step) const
     {
         int64_t n = 0;
@@ -28,8 +28,8 @@ struct Spikes {
 };
 
 // Draws the spike trains of one presentation.  Four steps share one hash, since each
-// needs 16 bits of it; a second one is needed only where these equal the whole part of an
-// input's level, and the level has a fraction.
+// needs 16 bits.  A second hash is needed only if these bits equal the integer part of an
+// input's level and the level has a fraction.
 class Encoder {
 public:
     Spikes spikes;
@@ -41,7 +41,7 @@ public:
         rest_.resize(N_INPUTS + 1);
         pattern_.resize(N_INPUTS);
         open_.resize(N_INPUTS);
-        std::iota(active_.begin(), active_.end(), 0);  // ready-made trains may be anywhere
+        std::iota(active_.begin(), active_.end(), 0);  // in ready-made trains, any input may spike
         const size_t values = (size_t)job.n_items * N_INPUTS;
         if (data_ == Data::levels)
             levels_.open("job/data.bin", values);
@@ -64,7 +64,7 @@ public:
             list_active(&levels_[(size_t)item * N_INPUTS]);
     }
 
-    // Lets the processor fetch an item that will be next: the order is one of chance.
+    // Prefetches the next item: in random order, the processor cannot predict it.
     void expect(int64_t item) const
     {
         if (data_ == Data::trains) return;
@@ -81,7 +81,7 @@ public:
         return data_ == Data::levels ? levels_[index] : level_of_byte_[bytes_[index]];
     }
 
-    // Sets `spikes` to those of the steps from `begin`, a multiple of 4, to before `end`.
+    // Sets `spikes` for the steps from `begin`, a multiple of 4, up to but not including `end`.
     void draw(int begin, int end)
     {
         spikes.first_four = begin / 4;
@@ -148,8 +148,7 @@ private:
     template <bool ANY_REST>
     void draw_patterns(int four)
     {
-        // Names of its own, and 64 bits throughout, so that compilers see that several
-        // inputs can be handled at once.
+        // Local names and 64 bits throughout let compilers vectorise over inputs.
         const uint64_t base = base_, block = (uint64_t)four << 32;
         const int n = n_active_;
         const int32_t* __restrict active = active_.data();
@@ -188,7 +187,7 @@ private:
                 pattern_[i] |= (trains[(size_t)t * N_INPUTS + i] != 0) << t % 4;
     }
 
-    // Lists from place `n` on the inputs with spikes, by pattern; returns the next place.
+    // Lists the inputs with spikes by pattern, from position `n` on; returns the next position.
     int64_t sort(int four, int64_t n)
     {
         const size_t most = n + n_active_;
@@ -201,7 +200,7 @@ private:
             place[pattern] = first[pattern];
             first[pattern + 1] = first[pattern] + count[pattern];
         }
-        place[0] = first[16];  // where the next ones will be written over them
+        place[0] = first[16];  // inputs without spikes; the next list overwrites them
         for (int a = 0; a < n_active_; a++)
             spikes.input[place[pattern_[a]]++] = active_[a];
         return first[16];

@@ -1,10 +1,10 @@
 // What the host does between presentations of a GeNN simulation.
 //
 // A presentation runs in GeNN's kernels: N_STEPS steps in which the outputs respond
-// and keep their potentials, and in training N_STEPS more in which the inputs repeat
-// their spikes (the hash draws the same again) and each spike adds the error of the
-// target to its weights.  Between these the host turns potentials into errors, here.
-// Brian2GeNN copies what the generated code of glmbrian/devices/genn.py names.
+// and record their potentials, and in training N_STEPS more in which the inputs repeat
+// their spikes (the hash gives the same draws again) and each spike adds the error of the
+// target to its weights.  In between, this code on the host turns potentials into errors.
+// Brian2GeNN copies the files that the generated code of glmbrian/devices/genn.py names.
 #pragma once
 
 #include "encoder.hpp"
@@ -14,7 +14,7 @@ namespace glmbrian {
 
 class Exchange {
 public:
-    // Called once Brian's arrays exist: gives the weights to the synapses.
+    // Called after Brian's arrays exist: sets the synapses' weights.
     void load()
     {
         const size_t n_weights = (size_t)N_INPUTS * ROW;
@@ -28,7 +28,7 @@ public:
         own_.load(value);
     }
 
-    // The turn of the outputs at the beginning of a phase, before that of the inputs.
+    // Called for the outputs at the start of a phase, before the inputs.
     void outputs_turn()
     {
         if (phase_ == respond) take_response();
@@ -53,7 +53,7 @@ public:
     int clamp(int i) const
     {
         if (!schedule_.job.train) return 0;
-        // In the kernels, neurons that are clamped to 1 spike every `period` steps.
+        // In the kernels, neurons clamped to 1 spike every `period` steps.
         return phase_ == respond && schedule_.desired(period() - 1, i % N_CLASSES) ? 1 : -1;
     }
     int period() const { return (int)std::min(schedule_.job.target_period, (int64_t)INT32_MAX); }
@@ -103,7 +103,7 @@ private:
         own_.clear();
     }
 
-    // The simulation went on to the last step; what is reported ends with a decision.
+    // The simulation ran to the last step, but the report ends at the decision.
     void report()
     {
         int n_steps = N_STEPS;

@@ -1,15 +1,15 @@
-// Gradients of one presentation of some steps in the potentials of some neurons:
-// glmbrian/core/likelihoods.py.  `Activation` is that of glmbrian.Activation.cpp.
-// The names of template parameters are long, since the C code that Brian2GeNN includes has
-// macros of single letters.
+// Gradients of one presentation in the neurons' potentials: see
+// glmbrian/core/likelihoods.py.  `Activation` comes from glmbrian.Activation.cpp.
+// Template parameters have long names, since the C code that Brian2GeNN includes defines
+// single-letter macros.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
-// Arrays whose size the user chooses, such as those over steps, are vectors or belong to an
-// object made by `new`: they may be larger than the stack, even than 2 GB.
+// Arrays whose size depends on the user, such as those over steps, are vectors or members of
+// objects made by `new`: they may exceed the stack, and even 2 GB.
 namespace glmbrian {
 
 // log(g + (1 - g) w), given both logarithms and loss = 1 - w.
@@ -22,12 +22,13 @@ inline double log_mixture(double log_g, double log_rest, double log_w, double lo
 }
 
 // Eqs. first_spk_method_2 to first_spk_method_q; returns the log-likelihood.  Goes
-// backwards over the steps, so that nothing cancels: see glmbrian/core/likelihoods.py.
+// backwards over the steps to avoid cancellation: see glmbrian/core/likelihoods.py.
 template <class Activation, int STEPS, int NEURONS>
 double first_to_spike_gradient(const double (&u)[STEPS][NEURONS], int label, double (&grad)[STEPS][NEURONS])
 {
     std::vector<double> stop(STEPS), go_on(STEPS), loss(STEPS);
-    // of the right neuron being first if nobody spiked before step t: log w_t, 1 - w_t
+    // w_t is the probability that the right neuron is first if none spiked before step t:
+    // log w_t, 1 - w_t
     double log_win = -INFINITY, loss_now = 1.0;
     for (int t = STEPS - 1; t >= 0; t--) {
         const double log_g = Activation::log_spike(u[t][label]);
@@ -40,7 +41,7 @@ double first_to_spike_gradient(const double (&u)[STEPS][NEURONS], int label, dou
         log_win = log_s;
         for (int i = 0; i < NEURONS; i++) {
             if (i == label) continue;
-            // Next to each other, since they share the costly part of their work.
+            // Adjacent, since they share the expensive part of the computation.
             log_win += Activation::log_silence(u[t][i]);
             grad[t][i] = Activation::log_silence_slope(u[t][i]);
         }
@@ -71,7 +72,7 @@ double rate_gradient(const double (&u)[STEPS][NEURONS], Desired desired, double 
     return log_likelihood;
 }
 
-// The gradient with respect to the channels of step t: the error of later steps,
+// The gradient with respect to the channels in step t: the errors of later steps,
 // weighted by the basis.
 template <int STEPS, int NEURONS, int K, int W>
 void correlate(const double (&grad)[STEPS][NEURONS], const double (&basis)[W][K], int t, double scale,

@@ -1,8 +1,8 @@
-// What a compiled program is to do, read from the folder `job` when it starts, so that
-// one program serves any data, seed, learning rate and number of epochs.
+// The task of a compiled program, read from the folder `job` when it starts, so one
+// program serves any data, seed, learning rate and number of epochs.
 //
-// The names from `glmbrian_model` (sizes, bases, activation) are written by the module
-// of the device in glmbrian/devices.
+// The device's module in glmbrian/devices writes the names in `glmbrian_model` (sizes,
+// bases, activation).
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ namespace glmbrian {
 
 using namespace glmbrian_model;
 
-// A replica is a network of its own, with N_CLASSES outputs, on the same inputs.
+// A replica is a separate network with N_CLASSES outputs on the same inputs.
 constexpr int N_OUTPUTS = N_REPLICAS * N_CLASSES;
 constexpr int ROW = N_OUTPUTS * N_BASIS;  // weights of one input
 
@@ -59,7 +59,7 @@ std::vector<T> read_array(const std::string& path, size_t size)
     return values;
 }
 
-// A file that the operating system reads where it is looked at, since data may be large.
+// A memory-mapped file, since data may be large.
 template <class T>
 class MappedArray {
 public:
@@ -69,10 +69,10 @@ public:
         struct stat about;
         if (file < 0 || fstat(file, &about) != 0) fail("cannot read " + path);
         if ((size_t)about.st_size != size * sizeof(T)) fail(path + " has the wrong size");
-        if (size == 0) return;
-        void* data = mmap(nullptr, size * sizeof(T), PROT_READ, MAP_PRIVATE, file, 0);
-        if (data == MAP_FAILED) fail("cannot read " + path);
+        // Nothing can be mapped of an empty file.
+        void* data = size ? mmap(nullptr, size * sizeof(T), PROT_READ, MAP_PRIVATE, file, 0) : nullptr;
         close(file);
+        if (data == MAP_FAILED) fail("cannot read " + path);
         data_ = static_cast<const T*>(data);
     }
     const T& operator[](size_t n) const { return data_[n]; }
@@ -81,7 +81,7 @@ private:
     const T* data_ = nullptr;
 };
 
-// What a run starts from must be finite; learning rates and sample weights must not be negative.
+// Initial values must be finite; learning rates and sample weights must not be negative.
 inline std::vector<double> read_numbers(const std::string& path, size_t size, bool may_be_negative)
 {
     const std::vector<double> values = read_array<double>(path, size);
@@ -104,7 +104,7 @@ inline void close_checked(std::ofstream& file, const char* path)
     if (!file) fail(std::string("cannot write ") + path + ": " + std::strerror(errno));
 }
 
-// The CRC-32 of zlib.
+// CRC-32, as in zlib.
 inline uint32_t checksum(const void* data, size_t size, uint32_t before = 0)
 {
     static const std::vector<uint32_t> table = [] {
@@ -122,7 +122,7 @@ inline uint32_t checksum(const void* data, size_t size, uint32_t before = 0)
     return ~value;
 }
 
-// A file that a training leaves in the folder job.  It appears under its name only when it is
+// A file that training writes to the folder job.  It gets its final name only when it is
 // complete.  run.txt comes last, and holds the sizes and checksums of the others.
 class ResultFile {
 public:
@@ -147,7 +147,7 @@ public:
             + std::to_string(checksum_) + "\n";
     }
 
-    // If this run fails, the results of an earlier one must not pass for its own.
+    // If this run fails, earlier results must not be mistaken for its own.
     static void remove_all()
     {
         for (const char* path : {"job/run.txt", "job/trained.bin", "job/history.bin"})
@@ -161,8 +161,8 @@ private:
     uint32_t checksum_ = 0;
 };
 
-// Peak resident memory in bytes, as far as the operating system tells.  (Linux's
-// getrusage would count what the process that started the program had.)
+// Peak resident memory in bytes, as reported by the operating system.  (Linux's
+// getrusage would include the memory of the process that started the program.)
 inline long long peak_memory()
 {
     std::ifstream status("/proc/self/status");
@@ -225,7 +225,7 @@ public:
         return number;
     }
 
-    // Returns all of them, once each has been asked for.
+    // Returns all settings; fails if one was never read.
     std::string finish() const
     {
         if (!values_.empty()) fail(path_ + ": " + values_.begin()->first + " is not a setting");
@@ -250,14 +250,13 @@ private:
 
 enum class Data { bytes, levels, trains };
 
-// What to do with the model, read when the program starts, so that one compiled
-// program serves any data, seed, learning rate and number of epochs.
+// The settings of a run, read when the program starts.
 struct Job {
     bool train, early_stop, weighted;
     Data data;
     int64_t n_items, n_epochs, batch_size, target_period, first_presentation;
     uint64_t input_key, output_key, order_key;
-    std::string settings;  // as they were read
+    std::string settings;  // as read from the file
 
     explicit Job(const std::string& path)
     {
@@ -271,7 +270,7 @@ struct Job {
         weighted = given.choice("weighted", {"0", "1"}) == "1";
         const std::string kind = given.choice("data", {"bytes", "levels", "trains"});
         data = kind == "bytes" ? Data::bytes : kind == "levels" ? Data::levels : Data::trains;
-        // Each item takes at least a byte.
+        // Each item takes at least one byte.
         n_items = (int64_t)given.integer("n_items", 1, size_of("job/data.bin"));
         n_epochs = (int64_t)given.integer("n_epochs", 1, INT64_MAX / n_items);
         batch_size = (int64_t)given.integer("batch_size", 1, INT64_MAX);

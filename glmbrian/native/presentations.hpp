@@ -1,18 +1,18 @@
 // Presentations in generated C++ code: what happens between the time steps of the
 // Brian 2 model when a classifier is trained or tested as a compiled program.
 //
-// Brian's generated code filters, thresholds and resets the neurons.  The operations
-// here are called from it, at three points of each time step:
+// Brian's generated code filters, thresholds and resets the neurons.  It calls these
+// operations at three points in each time step:
 //
 //   begin_step   (slot start)     begins the next presentation if the last is over
 //   propagate    (slot synapses)  adds the weights of spiking inputs to the neurons
 //   end_step     (slot end)       records, decides, and applies the gradient update
 //
-// Each returns whether all is done.  A program includes this file once, and elsewhere
-// operations.hpp, which declares them.
+// Each returns whether the program is done.  A program includes this file once;
+// its other files include operations.hpp, which declares the operations.
 //
-// glmbrian/devices/runtime.py is the plain twin of this file: it does the same with
-// NumPy, GLMSynapses and RateEncoder, and the tests hold the two to each other.
+// glmbrian/devices/runtime.py does the same with NumPy, GLMSynapses and RateEncoder, and
+// the tests compare the two.
 #pragma once
 
 #include "operations.hpp"
@@ -108,9 +108,8 @@ private:
         std::fill_n(spike_count_, N_OUTPUTS, 0);
     }
 
-    // Draws the spikes of the coming steps and adds up what they send to the neurons.
-    // A test may end after any of them; training uses them all, except that spikes of
-    // the last step move nothing.
+    // Draws the spikes of the next steps and adds up their effect on the neurons.  A test
+    // may end after any step; training uses all, but spikes in the last step have no effect.
     void draw()
     {
         const bool train = schedule_.job.train;
@@ -126,7 +125,7 @@ private:
 
     void update()
     {
-        // A single presentation changes the weights at once; others are summed first.
+        // With batches of one, change the weights directly; otherwise sum first.
         const bool at_once = schedule_.job.batch_size == 1;
         const int label = schedule_.label();
         const int64_t period = schedule_.job.target_period;
@@ -148,7 +147,7 @@ private:
         if (++in_batch_ == schedule_.job.batch_size || schedule_.is_last_of_epoch()) apply();
     }
 
-    // The update of a batch is the learning rate times its mean gradient.
+    // A batch's update is the learning rate times its mean gradient.
     void apply()
     {
         double rate[N_REPLICAS];

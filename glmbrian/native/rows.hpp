@@ -1,17 +1,17 @@
-// The weights, and the two passes over them in which training spends most of its time.
+// The weights, and the two passes over them where training spends most of its time.
 //
 // A row holds the weights of one input, [output][basis].  Rows of inputs with the same
-// pattern of spikes (see encoder.hpp) are added up in registers, in pieces that fit
-// there, and only the sum goes to the steps of the pattern; an update goes the other
-// way.  The result is the sum that GLMSynapses make, and tests hold it to them.
+// spike pattern (see encoder.hpp) are added up in registers, in pieces that fit, and only
+// the sum goes to the steps of the pattern; an update goes in the opposite direction.
+// The result equals the sum that GLMSynapses compute, and tests compare the two.
 #pragma once
 
 #include "encoder.hpp"
 
 namespace glmbrian {
 
-// Several doubles that the compiler handles as one (an extension of GCC and Clang; left
-// to themselves they turn these loops into something many times slower).
+// Several doubles that the compiler handles as one (an extension of GCC and Clang; their
+// automatic vectorisation makes these loops many times slower).
 constexpr int LANES = ROW > 4 ? 8 : ROW > 2 ? 4 : 2;
 typedef double Lanes __attribute__((vector_size(LANES * sizeof(double)), may_alias));
 

@@ -1,4 +1,4 @@
-// Which presentation comes when, what is kept of each, and what is left at the end.
+// The order of presentations, what is recorded of each, and the results at the end.
 // Shared by the devices that compile programs.
 #pragma once
 
@@ -10,7 +10,7 @@ namespace glmbrian {
 // Potentials or errors of the outputs of one replica.
 typedef double Trace[N_STEPS][N_CLASSES];
 
-// How many presentations pass between looks at the clock, which take as long as some steps.
+// Number of presentations between clock reads, each of which takes as long as some steps.
 constexpr int64_t LOOK_EVERY = N_STEPS < 128 ? 128 / N_STEPS : 1;
 
 class Schedule {
@@ -56,8 +56,8 @@ public:
         return sample_weights_.empty() ? 1.0 : sample_weights_[replica * job.n_items + item()];
     }
 
-    // Returns the gradient of this presentation in the potentials `u` of a replica, whose
-    // output spikes are `outputs(t, i)`.
+    // Sets `grad` to the gradient of this presentation in the potentials `u` of a replica,
+    // whose output spikes are `outputs(t, i)`.
     template <class Outputs>
     void learn(int replica, const Trace& u, Outputs outputs, Trace& grad)
     {
@@ -66,7 +66,7 @@ public:
         total_weight_[replica] += sample_weight(replica);
     }
 
-    // Keeps one row of doubles a test presentation: see glmbrian.devices.problem.Outcome.
+    // Writes one row of doubles per test presentation: see glmbrian.devices.problem.Outcome.
     void report(int n_steps, const int32_t* input_counts, const int32_t* counts, const Trace& u)
     {
         std::vector<double> row(2 + 3 * N_CLASSES);
@@ -80,7 +80,7 @@ public:
         write_array(outcome_, row.data(), row.size());
     }
 
-    // Goes on to the next presentation; returns whether there is one.
+    // Advances to the next presentation; returns whether there is one.
     bool advance()
     {
         position_++;
@@ -96,7 +96,7 @@ public:
         return true;
     }
 
-    // Ends a training, given the file of what it learned, or a test.
+    // Ends training, given the file of learned parameters, or ends a test.
     void finish(int64_t n_steps_run, ResultFile* learned = nullptr)
     {
         show_progress(true);
@@ -138,7 +138,7 @@ private:
             std::iota(order_.begin(), order_.end(), 0);
             return;
         }
-        // The order is that of one hash an item; see glmbrian.core.randomness.shuffled.
+        // Items are sorted by one hash each; see glmbrian.core.randomness.shuffled.
         const int64_t epochs_before = job.first_presentation / job.n_items;
         const uint64_t base = glm_hash(job.order_key, (uint64_t)(epochs_before + epoch_));
         std::vector<std::pair<uint64_t, int64_t>> ranked(job.n_items);
@@ -158,12 +158,12 @@ private:
     }
 };
 
-// The parameters besides the weights: a learner's own copy of them, and their updates.
+// A copy of the parameters other than the weights, and their updates.
 class OwnParameters {
 public:
     double bias[N_OUTPUTS], feedback[N_OUTPUTS * N_FEEDBACK + 1];  // a C++ array is never empty
 
-    // `values` holds the feedback weights and the biases, as glmbrian.devices.problem.Parameters.
+    // `values` holds the feedback weights and biases, as in glmbrian.devices.problem.Parameters.
     void load(const double* values)
     {
         std::copy_n(values, N_OUTPUTS * N_FEEDBACK, feedback);

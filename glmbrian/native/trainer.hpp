@@ -1,8 +1,8 @@
-// What happens between the time steps of a user's network in which a glm.Trainer
-// learns, in generated C++ code.
+// Training between the time steps of a user's network with a glm.Trainer, in generated
+// C++ code.
 //
-// glmbrian/training/trainer.py is the plain twin of this file: it does the same with NumPy, and
-// the tests hold the two to each other.  glmbrian/training/trainer_cpp.py writes what calls it.
+// glmbrian/training/trainer.py does the same with NumPy, and the tests compare the two.
+// glmbrian/training/trainer_cpp.py generates the code that calls this file.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace glmbrian {
 
-// Training of some neurons in presentations of some steps.  A *set* is the weights of one
-// GLMSynapses, or the feedback weights, which are as synapses of each neuron with itself.
+// Training of NEURONS neurons in presentations of STEPS steps.  A *set* is the weights of one
+// GLMSynapses, or the feedback weights, treated as a synapse from each neuron to itself.
 template <int STEPS, int NEURONS>
 class Trainer {
 public:
@@ -24,7 +24,7 @@ public:
     int64_t presentation = 0;
     int step = -1;  // of the presentation; below 0 between presentations and after the last
 
-    // Returns whether a presentation begins with this step, or training is over with it.
+    // Returns whether a presentation begins, or training ends, with this step.
     bool begin_step(int64_t n_presentations)
     {
         if (is_over_) return false;
@@ -34,7 +34,7 @@ public:
         return ++step == 0;
     }
 
-    // A spike that arrives in the last step moves nothing in this presentation.
+    // A spike that arrives in the last step has no effect in this presentation.
     void record(size_t set, int synapse)
     {
         if (step < 0 || step == STEPS - 1) return;
@@ -42,7 +42,7 @@ public:
         sets_[set].arrivals.push_back({step, synapse});
     }
 
-    // Returns whether the presentation is over, and there is something to learn.
+    // Returns whether the presentation is over, so that it can be learned.
     template <class Real>
     bool end_step(const Real* potential, int batch_size, double learning_rate)
     {
@@ -56,7 +56,7 @@ public:
         return true;
     }
 
-    // change[t][i * K + k] is the gradient in what arrives at neuron i in step t.
+    // change[t][i * K + k] is the gradient in the input that arrives at neuron i in step t.
     template <int K, int W>
     void correlate_all(const double (&basis)[W][K], std::vector<double>& change) const
     {
@@ -124,7 +124,7 @@ private:
     double rate_ = 0.0;
 };
 
-// The state of the glm.Trainer of that name, which several generated files share.
+// The state of the glm.Trainer with this name, shared by several generated files.
 template <int STEPS, int NEURONS>
 Trainer<STEPS, NEURONS>& trainer(const std::string& name)
 {

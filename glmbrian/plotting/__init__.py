@@ -1,12 +1,12 @@
 """Pictures of what was learned, of presentations, and of decisions.
 
 Each function draws into `ax`, or into a new pyplot figure, and returns the Axes.
-Line styles, markers and lightness tell things apart, so that they print in grey.
+Line styles, markers and lightness tell things apart, so the pictures work in grey.
 
-`kernels` and `weights` draw kernels, as lines and as images, of all that
-`kernel_sets` can take them from; `rasters` and `potentials` what was recorded, by
-Brian's `monitors` or in traces; `decisions` when and how it was decided; `learning`
-the way there.  `report` puts several into one figure, and `style` is what all share.
+`kernels` and `weights` draw kernels, as lines and as images, from any source that
+`kernel_sets` accepts; `rasters` and `potentials` draw what was recorded, by Brian's
+`monitors` or in traces; `decisions` when and how decisions were made; `learning` the
+course of training.  `report` combines several in one figure; all share `style`.
 """
 
 from ..support.first_import import import_brian

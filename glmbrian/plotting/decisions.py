@@ -1,6 +1,7 @@
-"""When decisions were made, and how right they were by then."""
+"""When decisions were made, and how many were right by then."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -8,15 +9,20 @@ from ..classifier.classifier import GLMClassifier
 from ..support.validation import integer
 from .style import axes, grey, integer_ticks, marker
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 _CURVE = "glmbrian accuracy by deadline"
 _NAMES = ("label", "decided", "step", "silent")
 
 
-def plot_decision_times(decisions, ax=None, *, n_steps=None):
-    """Plot in which step how many presentations were decided, rightly and wrongly.
+def plot_decision_times(
+    decisions: Any, ax: "Axes | None" = None, *, n_steps: int | None = None
+) -> "Axes":
+    """Plot how many presentations were decided in each step, rightly and wrongly.
 
-    Presentations without any output spike, in which something else decided (see
-    `GLMClassifier`, `on_silence`), have a bar of their own to the right.
+    Presentations without any output spike, which something else decided (see
+    `GLMClassifier`, `on_silence`), have a separate bar on the right.
 
     Parameters
     ----------
@@ -24,7 +30,7 @@ def plot_decision_times(decisions, ax=None, *, n_steps=None):
         A classifier after `evaluate` or `score`, or its `decisions_`:
 
         label, decided : array_like, shape (n,)
-            The true class of each presentation, and the one decided.
+            The true class and the decided class of each presentation.
         step : array_like of int, shape (n,)
             The step of the decision, from 1.
         silent : array_like of bool, shape (n,)
@@ -32,14 +38,14 @@ def plot_decision_times(decisions, ax=None, *, n_steps=None):
     ax : matplotlib Axes, optional
         By default those of a new figure.
     n_steps : int, optional
-        Steps of a presentation.  By default the classifier's, or the latest step of
-        a decision.
+        Steps per presentation.  By default the classifier's, or the step of the
+        latest decision.
 
     Returns
     -------
     matplotlib Axes
-        With two bars a step, "right" and above it "wrong", in presentations; and two
-        for those without a spike, if there are any.
+        With two bars per step, "wrong" stacked on "right", in presentations; and two
+        for presentations without a spike, if there are any.
 
     Raises
     ------
@@ -59,7 +65,7 @@ def plot_decision_times(decisions, ax=None, *, n_steps=None):
     """
     decisions = _decisions(decisions, n_steps)
     n_steps, spiked = decisions.n_steps, ~decisions.silent
-    # Where those without a spike are, apart from the steps.
+    # Presentations without a spike have a bar to the right of the steps.
     apart = n_steps + max(1.5, 0.1 * n_steps)
     width = max(0.8, 0.04 * n_steps)
     ax = axes(ax)
@@ -96,20 +102,26 @@ def plot_decision_times(decisions, ax=None, *, n_steps=None):
     return ax
 
 
-def plot_accuracy_by_deadline(decisions, ax=None, *, label=None, n_steps=None):
+def plot_accuracy_by_deadline(
+    decisions: Any,
+    ax: "Axes | None" = None,
+    *,
+    label: str | None = None,
+    n_steps: int | None = None,
+) -> "Axes":
     """Plot the fraction of presentations that were decided rightly by each step.
 
-    A dashed line above it is the fraction that was decided at all.  Only output spikes
-    count: what `GLMClassifier` decides in their absence (`on_silence`) is not known
-    before the end of a presentation, so `score` may be above the end of the curve.
+    A dashed line above it shows the fraction that was decided at all.  Only output spikes
+    count: without one, `GLMClassifier` decides at the end of a presentation
+    (`on_silence`), so `score` may be above the end of the curve.
 
     Parameters
     ----------
     decisions : GLMClassifier, or an object with four attributes
         As for `plot_decision_times`.
     ax : matplotlib Axes, optional
-        By default those of a new figure.  A second pair of curves drawn into the same
-        Axes has another look.
+        By default those of a new figure.  A second pair of curves in the same Axes is
+        drawn in a different style.
     label : str, optional
         What was tested, for the legend.
     n_steps : int, optional
@@ -140,10 +152,11 @@ def plot_accuracy_by_deadline(decisions, ax=None, *, label=None, n_steps=None):
     ax = axes(ax)
     index = sum(line.get_gid() == _CURVE for line in ax.lines)
     deadlines = np.arange(1, n_steps + 1)
-    for name, chosen, look in (
+    curves: list[tuple[str, np.ndarray, dict[str, Any]]] = [
         ("right", spiked & decisions.right, dict(markersize=4, zorder=2.2, gid=_CURVE)),
         ("decided", spiked, dict(linestyle="--", linewidth=1, markersize=6, markerfacecolor="white")),
-    ):
+    ]
+    for name, chosen, look in curves:
         by_step = np.bincount(decisions.step[chosen], minlength=n_steps + 1)[1:]
         ax.plot(
             deadlines,
@@ -153,7 +166,7 @@ def plot_accuracy_by_deadline(decisions, ax=None, *, label=None, n_steps=None):
             label=name if label is None else f"{label}: {name}",
             **look,
         )
-    longest = max(len(line.get_xdata()) for line in ax.lines if line.get_gid() == _CURVE)
+    longest = max(np.size(line.get_xdata()) for line in ax.lines if line.get_gid() == _CURVE)
     ax.set_xlim(0.5, longest + 0.5)
     ax.set_ylim(-0.03, 1.03)
     integer_ticks(ax.xaxis)
@@ -164,7 +177,7 @@ def plot_accuracy_by_deadline(decisions, ax=None, *, label=None, n_steps=None):
 
 
 def _name_apart(ax, position, n_steps):
-    """Put a tick "no spike" at a position, beside those of the steps."""
+    """Add a tick "no spike" at a position to those of the steps."""
     ticks = [tick for tick in ax.xaxis.get_major_locator().tick_values(1, n_steps)
              if 1 <= tick <= n_steps]  # fmt: skip
     ax.set_xticks([*ticks, position], [*(f"{tick:g}" for tick in ticks), "no\nspike"])
@@ -182,7 +195,7 @@ class _Decisions:
 
 
 def _decisions(decisions, n_steps):
-    """Return checked decisions, of a classifier or of an object with the attributes."""
+    """Return the checked decisions of a classifier or of an object with the attributes."""
     held, steps_of_model = decisions, 1
     if isinstance(decisions, GLMClassifier):
         held, steps_of_model = getattr(decisions, "decisions_", None), int(decisions.n_steps)
@@ -203,7 +216,7 @@ def _decisions(decisions, n_steps):
         )
     if step.dtype.kind not in "iu" or silent.dtype.kind != "b":
         raise TypeError(
-            f"decisions: step must hold integers and silent bools, got the dtypes {step.dtype} "
+            f"decisions: step must hold integers and silent bools, got dtypes {step.dtype} "
             f"and {silent.dtype}"
         )
     if step.min() < 1:

@@ -1,7 +1,9 @@
-"""Kernels to be drawn, of all that has some: classifiers, synapses, plain arrays."""
+"""The kernels to draw, from classifiers, synapses, populations or plain arrays."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -12,15 +14,18 @@ from ..population.population import GLMPopulation
 from ..support.validation import choice, finite_array, integer
 from .style import milliseconds
 
+if TYPE_CHECKING:
+    from brian2 import Quantity
+
 
 @dataclass(frozen=True)
 class KernelSet:
-    """Kernels, and what their axes are called.
+    """Kernels, and the names of their axes.
 
     values : ndarray of float, shape (n_sources, n_targets, window)
-    step : of a lag in ms, or None for lags in steps
-    classes : list of the targets' labels, or None for targets known by their index
-    name : which kernel of a population this is, or None
+    step : duration of a lag in ms, or None for lags in steps
+    classes : labels of the targets, or None for targets identified by their index
+    name : name of the kernel in a population, or None
     """
 
     values: np.ndarray
@@ -29,15 +34,15 @@ class KernelSet:
     name: str | None = None
 
     @property
-    def source(self):
+    def source(self) -> str:
         return "source neuron" if self.classes is None else "input"
 
     @property
-    def target(self):
+    def target(self) -> str:
         return "target neuron" if self.classes is None else "class"
 
-    def index(self, output):
-        """Return the index of a target; by default the first."""
+    def index(self, output: Any) -> int:
+        """Return the index of a target, by default the first."""
         if output is None:
             return 0
         if self.classes is None:
@@ -46,15 +51,15 @@ class KernelSet:
             raise ValueError(f"output must be one of the classes {self.classes}, got {output!r}")
         return self.classes.index(output)
 
-    def title(self, index):
+    def title(self, index: int) -> str:
         named = "" if self.name is None else f", {self.name}"
         return f"{self.target} {index if self.classes is None else self.classes[index]}{named}"
 
-    def image_shape(self, shape):
+    def image_shape(self, shape: tuple[int, ...] | None) -> tuple[int, ...] | None:
         """Return (rows, columns), or None if the sources do not form an image."""
         n_sources = len(self.values)
         if shape is None:
-            # What a classifier learns from is often an image; synapses join neurons.
+            # The inputs of a classifier are often an image; those of synapses are neurons.
             side = 0 if self.classes is None else math.isqrt(n_sources)
             return (side, side) if side**2 == n_sources and side > 1 else None
         try:
@@ -64,13 +69,13 @@ class KernelSet:
         if len(sizes) not in (1, 2) or math.prod(sizes) != n_sources:
             raise ValueError(
                 f"shape must be (rows, columns) with {n_sources} inputs in all, or ({n_sources},) "
-                f"for inputs that form no image, got {shape!r}"
+                f"for inputs that do not form an image, got {shape!r}"
             )
         return sizes if len(sizes) == 2 else None
 
-    def at(self, lag):
-        """Return what is left of the kernels, shape (n_sources, n_targets), at a lag or
-        summed over all; and its name."""
+    def at(self, lag: int | None) -> tuple[np.ndarray, str]:
+        """Return the kernels at one lag or summed over all, shape (n_sources, n_targets),
+        and a label for them."""
         if lag is None:
             return self.values.sum(axis=-1), "kernel, summed over lags"
         lag = integer(lag, "lag", 1, self.values.shape[-1])
@@ -78,10 +83,10 @@ class KernelSet:
         return self.values[..., lag - 1], f"kernel at lag {when}"
 
 
-def kernel_set(model, dt, kernel=None):
+def kernel_set(model: Any, dt: "Quantity | None", kernel: str | None = None) -> KernelSet:
     """Return the `KernelSet` of a fitted classifier, of an object with kernels, or of an array.
 
-    For a population this is the kernel named `kernel`, by default its first.
+    Of a population it is the kernel named `kernel`, by default the first.
     """
     step = milliseconds(dt)
     if isinstance(model, GLMPopulation):
@@ -105,39 +110,42 @@ def kernel_set(model, dt, kernel=None):
     if not isinstance(values, np.ndarray):
         raise TypeError(
             "model must be a fitted GLMClassifier, GLMSynapses, a GLMPopulation, or an array of "
-            f"kernels of the shape (n_source, n_target, window), got {model!r}"
+            f"kernels of shape (n_source, n_target, window), got {model!r}"
         )
     values = finite_array(values, "model (an array of kernels)", ("n_source", "n_target", "window"))
     return KernelSet(_not_empty(values), step)
 
 
-def feedback_kernels(model, dt):
-    """Return kernels of shape (n, window), the step of a lag in ms, and names of the rows."""
+def feedback_kernels(
+    model: Any, dt: "Quantity | None"
+) -> tuple[np.ndarray, float | None, str, Sequence]:
+    """Return kernels of shape (n, window), the duration of a lag in ms or None, what a row is,
+    and the names of the rows."""
     step = milliseconds(dt)
     if isinstance(model, GLMClassifier):
         check_is_fitted(model, "weights_")
         return model.basis_.kernels(model.feedback_), step, "class", model.classes_.tolist()
     values = model
     if callable(getattr(model, "feedback_kernels", None)):
-        if getattr(model, "feedback", model) is None:
+        if getattr(model, "feedback_basis", model) is None:
             raise ValueError("model has no feedback kernels: create it with feedback_basis=basis")
         values, step = model.feedback_kernels(), step or clock_step(model)
     if not isinstance(values, np.ndarray):
         raise TypeError(
             "model must be a fitted GLMClassifier, GLMNeurons, a GLMPopulation, or an array of "
-            f"feedback kernels of the shape (n, window), got {model!r}"
+            f"feedback kernels of shape (n, window), got {model!r}"
         )
     values = finite_array(values, "model (an array of feedback kernels)", ("n", "window"))
     return _not_empty(values), step, "neuron", range(len(values))
 
 
-def clock_step(group):
-    """Return the time step in ms of a group that has a clock, or of a population, or None."""
+def clock_step(group: Any) -> float | None:
+    """Return the time step in ms of a group or a population, or None if it has none."""
     clock = getattr(group, "clock", group)
     return milliseconds(getattr(clock, "dt", None))
 
 
 def _not_empty(values):
     if values.size == 0:
-        raise ValueError(f"model must hold at least one kernel, got the shape {values.shape}")
+        raise ValueError(f"model must hold at least one kernel, got shape {values.shape}")
     return values

@@ -1,16 +1,22 @@
-"""Kernels, and the functions that they are made of, as lines against the lag."""
+"""Kernels, and their basis functions, as lines against the lag."""
+
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.bases import as_basis
+from ..core.bases import Basis, as_basis
 from .kernel_sets import feedback_kernels, kernel_set
 from .style import MOST_NAMES, axes, lines_against_lag, milliseconds
 from .weights import plot_weight_map
 
-_N_STRONGEST = 6  # kernels that are drawn where there are many
+if TYPE_CHECKING:
+    from brian2 import Quantity
+    from matplotlib.axes import Axes
+
+_N_STRONGEST = 6  # kernels drawn where there are many
 
 
-def plot_basis(basis, ax=None, *, dt=None):
+def plot_basis(basis: Basis, ax: "Axes | None" = None, *, dt: "Quantity | None" = None) -> "Axes":
     """Plot the functions of a basis against the lag.
 
     Parameters
@@ -19,13 +25,13 @@ def plot_basis(basis, ax=None, *, dt=None):
     ax : matplotlib Axes, optional
         By default those of a new figure.
     dt : Quantity of time, optional
-        Duration of a step, such as ``1*ms``, for a lag axis in ms; by default it
-        is in steps.
+        Duration of a step, such as ``1*ms``, for a lag axis in ms; by default the
+        axis is in steps.
 
     Returns
     -------
     matplotlib Axes
-        With one line a function, of the shape (window,).
+        With one line per function, of shape (window,).
 
     Raises
     ------
@@ -49,33 +55,42 @@ def plot_basis(basis, ax=None, *, dt=None):
     return ax
 
 
-def plot_kernels(model, output=None, shape=None, lag=None, ax=None, *, dt=None, kernel=None):
+def plot_kernels(
+    model: Any,
+    output: Any = None,
+    shape: tuple[int, ...] | None = None,
+    lag: int | None = None,
+    ax: "Axes | None" = None,
+    *,
+    dt: "Quantity | None" = None,
+    kernel: str | None = None,
+) -> "Axes":
     """Plot the synaptic kernels of one target neuron.
 
     The kernels of the strongest inputs (those with the largest sum of squares) are
-    drawn against the lag.  Inputs that form an image give an image in their place,
-    that of `plot_weight_map`.
+    drawn against the lag.  If the inputs form an image, the kernels are drawn as an
+    image instead, by `plot_weight_map`.
 
     Parameters
     ----------
     model : GLMClassifier, GLMSynapses, GLMPopulation or ndarray
-        A fitted classifier; synapses; a population; or kernels of the shape
-        (n_source, n_target, window), as those of any other model.  Whatever has a
-        method ``kernels()`` that returns such an array will do.
+        A fitted classifier; synapses; a population; or the kernels of any other
+        model, of shape (n_source, n_target, window).  Any object with a method
+        ``kernels()`` that returns such an array will do.
     output : optional
-        The target neuron: the class whose output it is for a classifier, otherwise
-        its index.  By default the first.
+        The target neuron: for a classifier the class of the output, otherwise the
+        index.  By default the first.
     shape : tuple of int, optional
-        How the inputs are laid out: (rows, columns) as an image, (n_inputs,) as
-        none.  By default a square image for a classifier whose `n_inputs` is a
-        square number, such as 28 x 28 for 784, and none otherwise.
+        How the inputs are laid out: (rows, columns) for an image, (n_inputs,) for no
+        image.  By default a square image for a classifier whose `n_inputs` is a
+        square number, such as 28 x 28 for 784, and no image otherwise.
     lag : int, optional
         The lag shown in an image, in steps from 1; by default the sum over all.
     ax : matplotlib Axes, optional
         By default those of a new figure.
     dt : Quantity of time, optional
-        Duration of a step, for lags in ms.  By default that of the target's clock
-        for synapses, and that of a population; otherwise lags are in steps.
+        Duration of a step, for lags in ms.  By default the time step of the target's
+        clock for synapses, and of a population; otherwise lags are in steps.
     kernel : str, optional
         Which of a population's kernels; by default the first.
 
@@ -83,7 +98,7 @@ def plot_kernels(model, output=None, shape=None, lag=None, ax=None, *, dt=None, 
     -------
     matplotlib Axes
         With up to 6 lines of shape (window,), labelled with the index of the input;
-        or with an image of the given shape, and a colour bar beside it.
+        or with an image of the given shape and a colour bar.
 
     Raises
     ------
@@ -123,26 +138,28 @@ def plot_kernels(model, output=None, shape=None, lag=None, ax=None, *, dt=None, 
     return ax
 
 
-def plot_feedback_kernels(model, ax=None, *, dt=None):
-    """Plot the kernels by which neurons feel their own spikes.
+def plot_feedback_kernels(
+    model: Any, ax: "Axes | None" = None, *, dt: "Quantity | None" = None
+) -> "Axes":
+    """Plot the kernels through which neurons respond to their own spikes.
 
     Parameters
     ----------
     model : GLMNeurons, GLMPopulation, GLMClassifier or ndarray
-        Neurons or a population with feedback; a fitted classifier (first-to-spike decoding leaves
-        zeros); or kernels of the shape (n, window).  Whatever has a method
-        ``feedback_kernels()`` that returns such an array will do.
+        Neurons or a population with feedback; a fitted classifier (after first-to-spike
+        decoding its feedback kernels are 0); or kernels of shape (n, window).  Any object with a
+        method ``feedback_kernels()`` that returns such an array will do.
     ax : matplotlib Axes, optional
         By default those of a new figure.
     dt : Quantity of time, optional
-        Duration of a step, for lags in ms.  By default that of the neurons' clock
-        or of the population; without one lags are in steps.
+        Duration of a step, for lags in ms.  By default the time step of the neurons'
+        clock or of the population; without one, lags are in steps.
 
     Returns
     -------
     matplotlib Axes
-        With one line a neuron, of shape (window,), labelled with its class or
-        index.  Of more than 12 neurons the 6 with the strongest kernels are shown.
+        With one line per neuron, of shape (window,), labelled with its class or
+        index.  Of more than 12 neurons, the 6 with the strongest kernels are shown.
 
     Raises
     ------

@@ -1,4 +1,6 @@
-"""Learning curves: of one training, or the mean of several."""
+"""Learning curves of one fit, or the mean of several."""
+
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -7,36 +9,41 @@ from ..classifier.classifier import GLMClassifier
 from ..support.validation import finite_array
 from .style import STYLES, axes, grey, integer_ticks, marker
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 _CURVE = "glmbrian learning curve"
 
 
-def plot_learning_curve(classifier, ax=None, *, label=None):
-    """Plot the mean log-likelihood of the training presentations of each epoch.
+def plot_learning_curve(
+    classifier: Any, ax: "Axes | None" = None, *, label: str | None = None
+) -> "Axes":
+    """Plot the mean log-likelihood of the training presentations in each epoch.
 
-    Of several trainings, such as those of several seeds, it is the mean over them,
-    with a band of one standard deviation to either side.
+    For several fits, such as fits with several seeds, plot the mean over them, with a
+    band of one standard deviation on either side.
 
     Parameters
     ----------
     classifier : GLMClassifier, array_like of float, or a list of these
-        A fitted one, or its `history_` of the shape (n_epochs,); or several with the
-        same number of epochs, such as an array of the shape (n_trainings, n_epochs).
+        A fitted classifier, or its `history_` of shape (n_epochs,); or several with
+        the same number of epochs, such as an array of shape (n_trainings, n_epochs).
     ax : matplotlib Axes, optional
-        By default those of a new figure.  A second curve drawn into the same Axes
-        has another look.
+        By default those of a new figure.  A second curve in the same Axes is
+        drawn in a different style.
     label : str, optional
         Name of the curve in a legend.
 
     Returns
     -------
     matplotlib Axes
-        A line has the epochs, from 1, and the mean log-likelihood in nats, both of
-        shape (n_epochs,).
+        With a line of the mean log-likelihood in nats against the epoch, from 1, both
+        of shape (n_epochs,).
 
     Raises
     ------
     TypeError, ValueError
-        If an argument is of the wrong type, or trainings differ in their epochs.
+        If an argument is of the wrong type, or the numbers of epochs differ.
     sklearn.exceptions.NotFittedError
         If a classifier is not fitted.
 
@@ -75,7 +82,7 @@ def plot_learning_curve(classifier, ax=None, *, label=None):
             linewidth=0,
             label="_band",
         )
-    longest = max(len(line.get_xdata()) for line in ax.lines if line.get_gid() == _CURVE)
+    longest = max(np.size(line.get_xdata()) for line in ax.lines if line.get_gid() == _CURVE)
     margin = max(0.5, 0.03 * longest)
     ax.set_xlim(1 - margin, max(longest, 1) + margin)
     integer_ticks(ax.xaxis)
@@ -95,7 +102,7 @@ def _histories(classifier):
     histories = [_history(one) for one in several]
     lengths = sorted({len(history) for history in histories})
     if len(lengths) > 1:
-        raise ValueError(f"classifier: trainings must have the same number of epochs, got {lengths}")
+        raise ValueError(f"classifier: all fits must have the same number of epochs, got {lengths}")
     return np.stack(histories)
 
 

@@ -1,14 +1,16 @@
 """What Brian's monitors have recorded, checked."""
 
+from typing import Any
+
 import numpy as np
 from brian2 import SpikeMonitor, ms
 from brian2.groups.subgroup import Subgroup
 
 
-def recorded_spikes(monitor, name):
+def recorded_spikes(monitor: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Return the times in ms and the neurons of the spikes that a monitor recorded.
 
-    `name` is that of the argument, for messages.
+    `name` is the name of the argument, for error messages.
     """
     if not isinstance(monitor, SpikeMonitor):
         raise TypeError(f"{name} must be a SpikeMonitor, got {monitor!r}")
@@ -17,8 +19,8 @@ def recorded_spikes(monitor, name):
     return np.asarray(monitor.t / ms), np.asarray(monitor.i)
 
 
-def place(group):
-    """Return the whole group that a group is from, and where in it its neurons are."""
+def source_and_range(group: Any) -> tuple[Any, tuple[int, int]]:
+    """Return the whole group of a (sub)group, and the range of its neurons in it."""
     if isinstance(group, Subgroup):
         return group.source, (group.start, group.stop)
     return group, (0, len(group))

@@ -1,20 +1,33 @@
 """Membrane potentials over time, with threshold and spikes."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from brian2 import StateMonitor, ms
 
 from ..brian.neurons import GLMNeurons
-from ..core.activations import SIGMOID, get_activation
+from ..core.activations import SIGMOID, Activation, get_activation
 from ..devices.problem import Trace
 from ..support.validation import integer
-from .monitors import place, recorded_spikes
+from .monitors import recorded_spikes, source_and_range
 from .style import axes, integer_ticks, legend_above, marker
 
+if TYPE_CHECKING:
+    from brian2 import SpikeMonitor
+    from matplotlib.axes import Axes
+
 _THRESHOLD = "P(spike) = 1/2"
-_FARTHEST_THRESHOLD = 700.0  # beyond it no activation tells potentials apart
+_FARTHEST_THRESHOLD = 700.0  # no activation distinguishes potentials beyond it
 
 
-def plot_membrane_potential(recording, spike_monitor=None, neuron=0, ax=None, *, activation=None):
+def plot_membrane_potential(
+    recording: "StateMonitor | Trace",
+    spike_monitor: "SpikeMonitor | None" = None,
+    neuron: int = 0,
+    ax: "Axes | None" = None,
+    *,
+    activation: str | Activation | None = None,
+) -> "Axes":
     """Plot the membrane potential of one neuron over time, and its spikes.
 
     A GLM neuron has no sharp threshold; a dashed line marks the potential at which
@@ -23,23 +36,23 @@ def plot_membrane_potential(recording, spike_monitor=None, neuron=0, ax=None, *,
     Parameters
     ----------
     recording : StateMonitor or glmbrian.devices.problem.Trace
-        A monitor that recorded ``u`` of `GLMNeurons`, or of a subgroup of them; or
+        A monitor that recorded ``u`` of `GLMNeurons` or of a subgroup of them; or
         one of the traces that `GLMClassifier.record` returns.
     spike_monitor : SpikeMonitor, optional
-        The spikes of the same neurons.  A trace holds its own.
+        The spikes of the same neurons.  Leave out for a trace, which has its own.
     neuron : int
-        Index of the neuron in the group recorded, or of the output in a trace.
+        Index of the neuron in the recorded group, or of the output in a trace.
     ax : matplotlib Axes, optional
         By default those of a new figure.
     activation : {"sigmoid", "probit", "cloglog"} or Activation, optional
-        The function g whose threshold is marked.  By default that of the neurons
-        recorded; a trace does not tell, and there it is the sigmoid.
+        The function g whose threshold is marked.  By default that of the recorded
+        neurons, or the sigmoid for a trace, which does not hold its activation.
 
     Returns
     -------
     matplotlib Axes
-        With the potential (without unit) over the time in ms, or in steps from 1 for
-        a trace; and marks of the spikes above it.
+        With the potential (without unit) over time in ms, or in steps from 1 for a
+        trace; and marks for the spikes above it.
 
     Raises
     ------
@@ -49,9 +62,9 @@ def plot_membrane_potential(recording, spike_monitor=None, neuron=0, ax=None, *,
 
     Notes
     -----
-    By default Brian's StateMonitor records at the start of a step, which is the
-    potential of the step before.  ``when="end"`` puts it beside the spikes that it
-    gave rise to.
+    By default Brian's StateMonitor records at the start of a step, and so the potential
+    of the step before.  With ``when="end"`` each potential lines up with the spikes it
+    caused.
 
     Examples
     --------
@@ -70,7 +83,7 @@ def plot_membrane_potential(recording, spike_monitor=None, neuron=0, ax=None, *,
     """
     if isinstance(recording, Trace):
         if spike_monitor is not None:
-            raise TypeError("spike_monitor must be left out for a Trace, which holds its spikes")
+            raise TypeError("spike_monitor must be left out for a Trace, which holds its own spikes")
         times, potential, spikes = _of_trace(recording, neuron)
         activation, in_steps = SIGMOID if activation is None else activation, True
     else:
@@ -104,8 +117,8 @@ def plot_membrane_potential(recording, spike_monitor=None, neuron=0, ax=None, *,
     return ax
 
 
-def potential_of_even_odds(activation):
-    """Return the potential u with g(u) = 1/2, or None where g does not get there."""
+def potential_of_even_odds(activation: Activation) -> float | None:
+    """Return the potential u with g(u) = 1/2, or None if g does not reach it."""
     from scipy.optimize import brentq
 
     def excess(u):
@@ -118,7 +131,7 @@ def potential_of_even_odds(activation):
 
 
 def _mark_spikes(ax, spikes):
-    """Draw the spikes in a row of their own, above all that is there."""
+    """Draw the spikes in a row above everything drawn so far."""
     bottom, top = ax.get_ylim()
     height = top - bottom
     row = np.full(len(spikes), top + 0.02 * height)
@@ -135,7 +148,7 @@ def _of_trace(trace, neuron):
 
 def _recorded_neurons(recording):
     if isinstance(recording, StateMonitor) and "u" in recording.record_variables:
-        neurons, _ = place(recording.source)
+        neurons, _ = source_and_range(recording.source)
         if isinstance(neurons, GLMNeurons):
             return neurons
     raise TypeError(
@@ -155,9 +168,9 @@ def _of_monitors(recording, spike_monitor, neuron):
     spikes = None
     if spike_monitor is not None:
         times, indices = recorded_spikes(spike_monitor, "spike_monitor")
-        if place(spike_monitor.source) != place(recording.source):
+        if source_and_range(spike_monitor.source) != source_and_range(recording.source):
             raise ValueError(
-                "spike_monitor must be one of the neurons of which u was recorded, "
+                "spike_monitor must record the neurons whose u was recorded, "
                 f"{recording.source.name!r}, got one of {spike_monitor.source.name!r}"
             )
         spikes = times[indices == neuron]

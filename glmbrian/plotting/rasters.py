@@ -1,51 +1,63 @@
-"""Rasters: the spikes of one presentation or of many, and the decisions."""
+"""Rasters: the spikes of one or many presentations, and the decisions."""
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from brian2 import SpikeMonitor, ms
+from numpy.typing import ArrayLike
 
 from ..devices.problem import Trace
 from ..support.validation import integer
 from .monitors import recorded_spikes
-from .style import axes, index_ticks, integer_ticks, legend_above, some
+from .style import axes, index_ticks, integer_ticks, label_slice, legend_above
 
-# Of the labels of presentations, in points
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Width of a letter in the labels of presentations, and the gap between labels, in points
 _LETTER = 6.0
 _BETWEEN_LABELS = 5.0
 
 
-def plot_raster(spikes, classes=None, label=None, ax=None, *, n_steps=None):
+def plot_raster(
+    spikes: "Trace | list[Trace] | SpikeMonitor",
+    classes: ArrayLike | None = None,
+    label: Any = None,
+    ax: "Axes | None" = None,
+    *,
+    n_steps: int | None = None,
+) -> "Axes":
     """Plot spikes, and mark the decisions.
 
-    One presentation is shown with its inputs.  Dots are input spikes; the larger
-    marks in the rows above are output spikes, one row an output.  A dashed line marks
-    the step of the decision: that of the first output spike with first-to-spike
-    decoding, the last one with rate decoding.
+    A single presentation is shown with its inputs.  Dots are input spikes; the larger
+    marks in the rows above are output spikes, one row per output.  A dashed line marks
+    the step of the decision: the step of the first output spike with first-to-spike
+    decoding, the last step with rate decoding.
 
-    Of several presentations, one after the other, only the outputs are shown.  Every
-    second presentation is shaded, and in each a ring marks the first spike, which
-    decides with first-to-spike decoding.  (Outputs that spike first in the same step
-    all have one, if it is not known which of them was decided for.)
+    Of several presentations in sequence, only the outputs are shown.  Every second
+    presentation is shaded, and a ring marks the first spike of each, which decides in
+    first-to-spike decoding.  (If several outputs spike first in the same step, and the
+    decision between them is unknown, each has a ring.)
 
     Parameters
     ----------
     spikes : glmbrian.devices.problem.Trace, list of Trace, or SpikeMonitor
-        One presentation, or several, as `GLMClassifier.record` returns: input spikes
-        of shape (steps, n_inputs) and output spikes of shape (steps, n_outputs), and
-        the class decided.  Or the spikes of output neurons as Brian has recorded
-        them, over presentations of `n_steps` steps from time 0 on.
+        One presentation, or several, as `GLMClassifier.record` returns them: input
+        spikes of shape (steps, n_inputs), output spikes of shape (steps, n_outputs), and
+        the class decided.  Or the spikes of output neurons recorded by Brian, with
+        presentations of `n_steps` steps from time 0 on.
     classes : array_like, shape (n_outputs,), optional
         Class of each output, such as `classifier.classes_`; by default outputs are
-        named by their index.
+        labelled with their index.
     label : optional
-        The true class of one presentation, for the title; of several, an array_like
-        of the shape (n_presentations,), shown above.
+        The true class of a single presentation, for the title; for several, an
+        array_like of shape (n_presentations,), shown above.
     ax : matplotlib Axes, optional
         By default those of a new figure.
     n_steps : int, optional
-        Steps of a presentation, for a SpikeMonitor.  By default it shows spikes
+        Steps per presentation, for a SpikeMonitor.  By default its spikes are shown
         without presentations.
 
     Returns
@@ -75,7 +87,7 @@ def plot_raster(spikes, classes=None, label=None, ax=None, *, n_steps=None):
     1
     """
     if n_steps is not None and not isinstance(spikes, SpikeMonitor):
-        raise TypeError("n_steps is for a SpikeMonitor only; a Trace tells its steps")
+        raise TypeError("n_steps is for a SpikeMonitor only; a Trace has its own steps")
     if isinstance(spikes, Trace):
         classes = _check_classes(classes, spikes.outputs.shape[1])
         return _one_presentation(spikes, classes, label, axes(ax))
@@ -93,7 +105,7 @@ def plot_raster(spikes, classes=None, label=None, ax=None, *, n_steps=None):
     n_presentations = len(shown.ends) - 1
     if label is not None and np.shape(label) != (n_presentations,):
         raise ValueError(
-            f"label must have the shape ({n_presentations},), one a presentation, got {np.shape(label)}"
+            f"label must have the shape ({n_presentations},), one per presentation, got {np.shape(label)}"
         )
     return _many_presentations(shown, classes, label, axes(ax))
 
@@ -103,7 +115,7 @@ def plot_raster(spikes, classes=None, label=None, ax=None, *, n_steps=None):
 
 def _one_presentation(trace, classes, label, ax):
     (n_steps, n_inputs), n_outputs = trace.inputs.shape, trace.outputs.shape[1]
-    # Rows of outputs go on above the inputs, in the units of the input index.
+    # Rows of outputs continue above the inputs, in units of the input index.
     row_height = n_inputs * min(0.12, 0.8 / n_outputs)
     border = n_inputs - 0.5 + 0.5 * row_height
     rows = border + row_height * (np.arange(n_outputs) + 0.75)
@@ -119,7 +131,7 @@ def _one_presentation(trace, classes, label, ax):
     ax.plot(steps + 1, rows[outputs], "o", color="black", markersize=6, label="output spikes")
 
     input_ticks = index_ticks(n_inputs, 4)
-    named = some(n_outputs)
+    named = label_slice(n_outputs)
     names = [f"output {j}" for j in range(n_outputs)]
     if classes is not None:
         names = [f"class {name}" for name in classes]
@@ -150,7 +162,7 @@ def _one_presentation(trace, classes, label, ax):
 
 @dataclass(frozen=True)
 class _Presentations:
-    """Output spikes of presentations that follow one another.
+    """Output spikes of consecutive presentations.
 
     times : ndarray of float, shape (n_spikes,), in steps or in ms
     outputs : ndarray of int, shape (n_spikes,)
@@ -181,7 +193,7 @@ def _of_traces(traces, classes):
         for begin, end, trace in zip(ends, ends[1:], traces):
             inside = is_first & (begin <= times) & (times < end)
             decides = inside & (classes[outputs] == trace.decided)
-            if decides.any():  # between outputs level with each other
+            if decides.any():  # of several outputs that spiked first
                 is_first[inside & ~decides] = False
     return _Presentations(widths.pop(), times + 1, outputs, ends + 0.5, is_first, "steps")
 
@@ -190,7 +202,7 @@ def _of_monitor(monitor, n_steps):
     step = float(monitor.source.clock.dt / ms)
     times, outputs = recorded_spikes(monitor, "spikes")
     steps = np.rint(times / step).astype(int)
-    # The clock stands at the end of the run; a standalone device's may stand at 0.
+    # The clock is at the end of the run, but a standalone device may leave it at 0.
     n_run = round(float(monitor.source.clock.t / ms) / step)
     n_run = max(n_run, steps.max(initial=0) + 1)
     if n_steps is None:
@@ -204,7 +216,7 @@ def _of_monitor(monitor, n_steps):
 
 
 def _first_of_each(times, presentations):
-    """Return which spikes are in the step of the first one of their presentation."""
+    """Return which spikes are in the same step as the first of their presentation."""
     earliest = np.full(presentations.max(initial=-1) + 1, np.inf)
     np.minimum.at(earliest, presentations, times)
     return times == earliest[presentations]
@@ -235,7 +247,7 @@ def _many_presentations(shown, classes, label, ax):
         ax.set_yticks(index_ticks(n_outputs))
         ax.set_ylabel("output index")
     else:
-        named = some(n_outputs)
+        named = label_slice(n_outputs)
         ax.set_yticks(np.arange(n_outputs)[named], classes.tolist()[named])
         ax.set_ylabel("class")
     margin = 0.4 + 0.03 * n_outputs
@@ -247,16 +259,16 @@ def _many_presentations(shown, classes, label, ax):
 
 
 def _label_presentations(ax, ends, label):
-    """Write the true classes above their presentations, as far as there is room."""
+    """Write the true classes above their presentations, as many as there is room for."""
     names = [str(name) for name in np.asarray(label).tolist()]
     centers = (ends[:-1] + ends[1:]) / 2
     low, high = ax.get_xlim()
-    places = (centers - low) / (high - low) * ax.get_window_extent().width * 72 / ax.figure.dpi
+    positions = (centers - low) / (high - low) * ax.get_window_extent().width * 72 / ax.figure.dpi
     widths = _LETTER * np.array([len(name) for name in names]) + _BETWEEN_LABELS
-    is_turned = np.any(np.diff(places) < (widths[1:] + widths[:-1]) / 2)
+    is_turned = np.any(np.diff(positions) < (widths[1:] + widths[:-1]) / 2)
     shown = [0]
-    for index, place in enumerate(places[1:], start=1):
-        if not is_turned or place - places[shown[-1]] >= 1.5 * _LETTER + _BETWEEN_LABELS:
+    for index, position in enumerate(positions[1:], start=1):
+        if not is_turned or position - positions[shown[-1]] >= 1.5 * _LETTER + _BETWEEN_LABELS:
             shown.append(index)
     above = ax.secondary_xaxis("top")
     above.set_xticks(centers[shown], [names[index] for index in shown])
@@ -277,6 +289,6 @@ def _check_classes(classes, n_outputs):
     classes = np.asarray(classes)
     if classes.shape != (n_outputs,):
         raise ValueError(
-            f"classes must have the shape ({n_outputs},), one an output, got {classes.shape}"
+            f"classes must have the shape ({n_outputs},), one per output, got {classes.shape}"
         )
     return classes

@@ -1,10 +1,13 @@
-"""One figure of what a classifier has learned, and how it decides."""
+"""One figure of what a classifier has learned and how it decides."""
 
 import math
 import textwrap
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from ..classifier.classifier import GLMClassifier
@@ -17,22 +20,24 @@ from .rasters import plot_raster
 from .weights import draw_image
 
 _N_RASTERS = 4
-_MOST_KERNELS = 10  # classes whose kernels are shown
+_MOST_KERNELS = 10  # the most classes whose kernels are shown
 
 
-def training_report(classifier, X, y, path=None):
-    """Draw what a classifier has learned, and how it decides, in one figure.
+def training_report(
+    classifier: GLMClassifier, X: ArrayLike, y: ArrayLike, path: str | Path | None = None
+) -> Figure:
+    """Draw what a classifier has learned and how it decides, in one figure.
 
-    Its parts are the learning curve, rasters of up to four presentations of
+    The figure has the learning curve, rasters of up to four presentations of
     different classes, and kernels of up to ten classes.
 
     Parameters
     ----------
     classifier : GLMClassifier
-        A fitted one.
+        A fitted classifier.
     X : array_like, shape (n, n_inputs) or (n, n_steps, n_inputs)
-        Test presentations, as for `GLMClassifier.predict`; those shown are
-        simulated anew.
+        Test presentations, as for `GLMClassifier.predict`; the ones
+        shown are simulated again.
     y : array_like, shape (n,)
         Class labels.
     path : str or Path, optional
@@ -41,7 +46,7 @@ def training_report(classifier, X, y, path=None):
     Returns
     -------
     matplotlib Figure
-        One that pyplot does not know of.
+        Not registered with pyplot.
 
     Raises
     ------
@@ -67,30 +72,35 @@ def training_report(classifier, X, y, path=None):
     if not isinstance(classifier, GLMClassifier):
         raise TypeError(f"classifier must be a fitted GLMClassifier, got {classifier!r}")
     check_is_fitted(classifier, "weights_")
-    X, y = plain_array(X, "X"), plain_array(y, "y", "labels")
-    if X.ndim == 0 or y.shape != X.shape[:1]:
-        raise ValueError(f"y must have one label a row of X, {X.shape[:1]}, got the shape {y.shape}")
-    rows = _rows_of_different_classes(y)
-    traces = classifier.record(X[rows])
+    inputs, labels = plain_array(X, "X"), plain_array(y, "y", "labels")
+    if inputs.ndim == 0 or labels.shape != inputs.shape[:1]:
+        raise ValueError(
+            f"y must have one label per row of X, {inputs.shape[:1]}, got shape {labels.shape}"
+        )
+    rows = _rows_of_different_classes(labels)
+    traces = classifier.record(inputs[rows])
 
     kernels = kernel_set(classifier, None)
+    assert kernels.classes is not None  # as it is a classifier
     classes = kernels.classes[:_MOST_KERNELS]
     shape = kernels.image_shape(None)
-    # Two images would leave half of the row empty.
+    # Two images alone would leave half of the row empty.
     with_lines = shape is not None and len(classes) == 2
     n_panels = len(classes) * (1 + with_lines)
     n_columns = min(n_panels, 5)
     n_rows = math.ceil(n_panels / n_columns)
     kernels_height = n_rows * (3 if shape is None or n_rows == 1 else 2.2)
     figure = Figure(figsize=(13, 3.8 + kernels_height), layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08)
-    upper, lower = figure.subfigures(2, 1, height_ratios=[3.8, kernels_height])
+    layout: Any = figure.get_layout_engine()
+    layout.set(w_pad=0.08, h_pad=0.08)
+    halves: Any = figure.subfigures(2, 1, height_ratios=[3.8, kernels_height])
+    upper, lower = halves
 
     widths = [1.1] + [1] * len(traces)
     curve, *rasters = upper.subplots(1, len(widths), gridspec_kw={"width_ratios": widths})
     plot_learning_curve(classifier, curve)
     curve.set_title("training", fontsize="medium")
-    for ax, trace, label in zip(rasters, traces, y[rows]):
+    for ax, trace, label in zip(rasters, traces, labels[rows]):
         plot_raster(trace, classifier.classes_, label, ax)
         ax.set_title(textwrap.fill(ax.get_title(), 28), fontsize="medium")
         ax.set_xlim(0.5, classifier.n_steps + 0.5)  # the same for all
@@ -120,11 +130,11 @@ def training_report(classifier, X, y, path=None):
 
 
 def _rows_of_different_classes(y):
-    """Return up to `_N_RASTERS` row numbers: one of each class, then a second, ..."""
+    """Return up to `_N_RASTERS` row numbers: one for each class, then a second, ..."""
     if len(y) == 0:
         raise ValueError("X must hold at least one presentation, got none")
     classes = np.unique(y)
-    # Evenly spread over the classes, if there are more of them than pictures.
+    # Spread evenly over the classes, if there are more classes than pictures.
     chosen = np.linspace(0, len(classes) - 1, min(len(classes), _N_RASTERS)).round().astype(int)
     rows_by_class = [np.flatnonzero(y == name) for name in classes[chosen]]
     turns = [(turn, index) for index, rows in enumerate(rows_by_class) for turn in range(len(rows))]

@@ -1,14 +1,18 @@
 """What all pictures share: axes, ticks, legends, and looks that need no colour."""
 
+from collections.abc import Iterable
+from typing import Any
+
 import matplotlib.pyplot as plt
 import numpy as np
 from brian2 import Quantity, have_same_dimensions, ms, second
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.ticker import MaxNLocator
 
-#: From blue over grey at zero to yellow.  Unlike a map from blue over white to red,
-#: it gets lighter all the way, so that in grey the sign can still be seen.
+#: From blue through grey at zero to yellow.  Unlike a map from blue through white to red,
+#: it gets lighter all the way, so the sign is still visible in grey.
 DIVERGING = LinearSegmentedColormap.from_list(
     "glmbrian_diverging", ["#050a3c", "#1f57a4", "#8e9094", "#f0b04c", "#fffbd0"]
 )
@@ -16,12 +20,12 @@ DIVERGING = LinearSegmentedColormap.from_list(
 STYLES = ("-", "--", "-.", ":")
 MARKERS = "osD^vx"
 MOST_NAMES = 12  # in a legend, or along an axis
-_MOST_MARKED = 60  # points of a line that gets a marker each
+_MOST_MARKED = 60  # the most points of a line with markers
 _LEGEND_COLUMNS = 3
 
 
-def axes(ax):
-    """Return `ax`, or the Axes of a new figure."""
+def axes(ax: Axes | None) -> Axes:
+    """Return `ax`, or the Axes of a new figure if it is None."""
     if ax is None:
         return plt.subplots(layout="constrained")[1]
     if not isinstance(ax, Axes):
@@ -29,8 +33,8 @@ def axes(ax):
     return ax
 
 
-def milliseconds(dt):
-    """Return a checked time step, such as ``1*ms``, in ms; or None for None."""
+def milliseconds(dt: Quantity | None) -> float | None:
+    """Return a checked time step, such as ``1*ms``, in ms; None for None."""
     if dt is None:
         return None
     if not isinstance(dt, Quantity) or not have_same_dimensions(dt, second) or np.shape(dt):
@@ -40,35 +44,37 @@ def milliseconds(dt):
     return float(dt / ms)
 
 
-def marker(index, n_points):
-    """Return the marker of line number `index`, or None if it has too many points."""
+def marker(index: int, n_points: int) -> str | None:
+    """Return the marker for line number `index`, or None if the line has too many points."""
     return MARKERS[index % len(MARKERS)] if n_points <= _MOST_MARKED else None
 
 
-def grey(index):
-    """Return the grey of curve number `index` of several that are drawn one by one."""
+def grey(index: int) -> str:
+    """Return the grey for curve number `index` of several in the same Axes."""
     return str(0.3 * (index % 3))
 
 
-def integer_ticks(axis):
+def integer_ticks(axis: Axis) -> None:
     axis.set_major_locator(MaxNLocator(8, integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
 
 
-def index_ticks(n, most=8):
-    """Return round numbers from 0 to n - 1, about `most` at the most."""
+def index_ticks(n: int, most: int = 8) -> list[int]:
+    """Return round numbers from 0 to n - 1, not many more than `most`."""
     ticks = MaxNLocator(most, integer=True, steps=[1, 2, 5, 10]).tick_values(0, n - 1)
     return sorted({int(tick) for tick in ticks if 0 <= tick < n})
 
 
-def some(n):
-    """Return the slice of `n` things in a row of which there is room to name each."""
+def label_slice(n: int) -> slice:
+    """Return the slice that takes at most `MOST_NAMES` of `n` things, to label them."""
     return slice(None, None, -(-n // MOST_NAMES))
 
 
-def lines_against_lag(ax, values, names, title, step):
-    """Draw rows of `values`, shape (n_lines, window), told apart without colour.
+def lines_against_lag(
+    ax: Axes, values: np.ndarray, names: Iterable[Any], title: str, step: float | None
+) -> None:
+    """Draw rows of `values`, shape (n_lines, window), distinguishable without colour.
 
-    `step` is that of a lag in ms, or None for an axis in steps.
+    `step` is the duration of a lag in ms, or None for an axis in steps.
     """
     n_lines, window = values.shape
     is_named = n_lines <= MOST_NAMES
@@ -90,8 +96,10 @@ def lines_against_lag(ax, values, names, title, step):
         legend_above(ax, n_lines, title)
 
 
-def legend_above(ax, n_lines, title=None, columns=_LEGEND_COLUMNS):
-    """Put a legend inside the axes, with room for it above all lines."""
+def legend_above(
+    ax: Axes, n_lines: int, title: str | None = None, columns: int = _LEGEND_COLUMNS
+) -> None:
+    """Put a legend inside the axes, and make room for it above the lines."""
     legend_rows = (title is not None) + -(-n_lines // columns)
     height = ax.get_window_extent().height / ax.figure.dpi
     share = min((0.18 * legend_rows + 0.15) / height, 0.5)

@@ -1,29 +1,43 @@
 """Weight maps: images of kernels, at one lag or summed over all."""
 
+from typing import TYPE_CHECKING, Any, Literal
+
 import numpy as np
 
 from ..support.validation import real
 from .kernel_sets import kernel_set
-from .style import DIVERGING, axes, index_ticks, some
+from .style import DIVERGING, axes, index_ticks, label_slice
+
+if TYPE_CHECKING:
+    from brian2 import Quantity
+    from matplotlib.axes import Axes
+    from matplotlib.image import AxesImage
 
 
 def plot_weight_map(
-    model, output=None, shape=None, lag=None, ax=None, *, dt=None, limit=None, kernel=None
-):
-    """Plot kernels as an image: those of one target, or all in a matrix.
+    model: Any,
+    output: Any = None,
+    shape: tuple[int, ...] | None = None,
+    lag: int | None = None,
+    ax: "Axes | None" = None,
+    *,
+    dt: "Quantity | None" = None,
+    limit: float | None = None,
+    kernel: str | None = None,
+) -> "Axes":
+    """Plot kernels as an image: of one target, or all in a matrix.
 
     Parameters
     ----------
     model : GLMClassifier, GLMSynapses, GLMPopulation or ndarray
         As for `plot_kernels`.
     output : optional
-        With inputs that form an image the target neuron whose kernels are shown: the
+        For inputs that form an image, the target neuron whose kernels are shown: the
         class for a classifier, otherwise the index.  By default the first.
     shape : tuple of int, optional
-        How the inputs are laid out: (rows, columns) as an image; (n_inputs,) as
-        none, for the matrix of all inputs (rows) and targets (columns).  By default
-        a square image for a classifier whose `n_inputs` is a square number, and the
-        matrix otherwise.
+        How the inputs are laid out: (rows, columns) for an image; (n_inputs,) for the
+        matrix of all inputs (rows) and targets (columns).  By default a square image
+        for a classifier whose `n_inputs` is a square number, and the matrix otherwise.
     lag : int, optional
         The lag shown, in steps from 1; by default the sum over all lags.
     ax : matplotlib Axes, optional
@@ -31,16 +45,16 @@ def plot_weight_map(
     dt : Quantity of time, optional
         As for `plot_kernels`.
     limit : float, optional
-        Colours go from minus this to this; by default the largest absolute value
-        shown.  With one limit several maps can be compared.
+        Colours range from ``-limit`` to ``limit``; by default the largest absolute
+        value shown.  Use the same limit to compare several maps.
     kernel : str, optional
         As for `plot_kernels`.
 
     Returns
     -------
     matplotlib Axes
-        With an image of the given shape, or of the shape (n_inputs, n_targets), and
-        a colour bar beside it.
+        With an image of the given shape, or of shape (n_inputs, n_targets), and a
+        colour bar.
 
     Raises
     ------
@@ -65,7 +79,7 @@ def plot_weight_map(
     if shape is None and output is not None:
         raise ValueError(
             "output needs inputs that form an image; pass shape=(rows, columns) for these "
-            f"{len(kernels.values)} inputs, or leave output out for the matrix of all"
+            f"{len(kernels.values)} inputs, or leave output out for the matrix of all kernels"
         )
     values, name = kernels.at(lag)
     if limit is not None:
@@ -81,12 +95,19 @@ def plot_weight_map(
     return ax
 
 
-def draw_image(ax, values, limit=None, aspect="equal"):
-    """Draw values as an image without ticks, grey at zero, and return it."""
+def draw_image(
+    ax: "Axes",
+    values: np.ndarray,
+    limit: float | None = None,
+    aspect: Literal["equal", "auto"] = "equal",
+) -> "AxesImage":
+    """Draw values as an image without ticks, grey at zero, and return the image."""
     limit = limit or np.abs(values).max() or 1.0
     ax.set_xticks([])
     ax.set_yticks([])
-    look = dict(cmap=DIVERGING, vmin=-limit, vmax=limit, interpolation="nearest", aspect=aspect)
+    look: dict[str, Any] = dict(
+        cmap=DIVERGING, vmin=-limit, vmax=limit, interpolation="nearest", aspect=aspect
+    )
     return ax.imshow(values, **look)
 
 
@@ -96,7 +117,7 @@ def _label_matrix(ax, kernels):
     if kernels.classes is None:
         ax.set_xticks(index_ticks(n_targets))
     else:
-        named = some(n_targets)
+        named = label_slice(n_targets)
         ax.set_xticks(np.arange(n_targets)[named], kernels.classes[named])
     ax.set_xlabel(kernels.target)
     ax.set_ylabel(kernels.source)

@@ -1,4 +1,4 @@
-"""Populations of coupled neurons, and fits of them to recordings."""
+"""Populations of coupled neurons, and fitting them to recordings."""
 
 from ..support.first_import import import_brian
 

@@ -1,54 +1,59 @@
 """Maximum-likelihood fits of a population to recorded spike trains.
 
-The rate rule of `glmbrian.learning`, with all data as one batch, taken to its end.
+The rate rule of `glmbrian.learning`, with all data as one batch, run to convergence.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
+from brian2 import Quantity
+from numpy.typing import ArrayLike, NDArray
 
 from ..brian.connectivity import find_pairs
 from ..brian.neurons import stacked
-from ..core.activations import get_activation
-from ..core.bases import as_basis
+from ..core.activations import Activation, get_activation
+from ..core.bases import Basis, as_basis
 from ..core.likelihoods import filtered_in_chunks, rate_gradient
 from ..support.renamed import renamed
 from ..support.validation import integer, real, warn
 from .population import GLMPopulation, checked_data, checked_mask, kernels_by_name
 
-#: Rows of the design matrix that are weighted at a time.
+#: Number of rows of the design matrix to weight at a time.
 _CHUNK = 2**13
 
-#: How often a step is halved at most that does not lead up.
-_LARGEST_HALVING = 60
+#: How often a step that does not lead uphill is halved at most.
+_MOST_HALVINGS = 60
 
 #: Between these values the squares of all sums are finite and not 0, with room for basis functions.
 _SMALLEST_INPUT, _LARGEST_INPUT = 1e-100, 1e100
 
 #: The largest ratio of an input's mean to its standard deviation.  Beyond it the input looks
-#: constant, since the information matrix holds the square of this ratio.
+#: constant, since the information matrix contains the square of this ratio.
 _LARGEST_OFFSET = 1e6
 
 
 @renamed(feedback="feedback_basis")
 def fit_population(
-    outputs,
-    inputs=None,
-    kernels=None,
-    feedback_basis=None,
-    activation="sigmoid",
-    penalty=0.0,
-    mask=None,
-    connect=None,
-    tol=1e-8,
-    max_iter=200,
-    dt=None,
-):
+    outputs: Any,
+    inputs: Any = None,
+    kernels: Basis | Mapping[str, Basis] | None = None,
+    feedback_basis: Basis | None = None,
+    activation: str | Activation = "sigmoid",
+    penalty: float = 0.0,
+    mask: ArrayLike | None = None,
+    connect: Mapping[str, Any] | None = None,
+    tol: float = 1e-8,
+    max_iter: int = 200,
+    dt: Quantity | None = None,
+) -> GLMPopulation:
     """Fit the kernels and biases of a population to recorded spike trains.
 
-    The parameters that maximise the log-likelihood of the recorded trains
-    (eq. LL_conv), with these fed back: for the sigmoid, the probit and the cloglog it
-    is concave, and has no other maximum.  Each neuron is fitted by itself, by Fisher
-    scoring: the gradient is that of `glmbrian.learning.rate_log_likelihood`, and each
-    step is its product with the inverse of the Fisher information.
+    The fit maximises the log-likelihood of the recorded trains (eq. LL_conv), with these
+    trains fed back.  For the sigmoid, the probit and the cloglog it is concave, so there
+    is no other maximum.  Each neuron is fitted separately, by Fisher scoring: the gradient
+    is that of `glmbrian.learning.rate_log_likelihood`, and each step is its product with
+    the inverse of the Fisher information.
 
     Parameters
     ----------
@@ -66,61 +71,62 @@ def fit_population(
         Basis of the feedback kernel.
     activation : {"sigmoid", "probit", "cloglog"} or Activation
     penalty : float
-        Strength of a ridge: ``penalty / 2`` times the sum of all squared weights, but
-        not biases, is taken from the log-likelihood (in nats, summed over steps).
+        Strength of a ridge penalty: ``penalty / 2`` times the sum of all squared weights,
+        but not biases, is subtracted from the log-likelihood (in nats, summed over steps).
     mask : array_like of bool, shape (T,), optional
-        The steps that count; all by default.  Kernels see the other steps as well.
-        It leaves out the first steps of a recording, before which no input is known;
-        and trials that follow one another in the arrays are kept apart by leaving out
-        the first steps of each, or of the zeros put between them, as many as the
-        longest window.
+        The steps that count; all by default.  Kernels still see the other steps.  Use it
+        to leave out the first steps of a recording, before which no input is known.  To
+        separate consecutive trials in the arrays, leave out as many steps as the longest
+        window at the beginning of each trial, or at the beginning of zeros put between
+        the trials.
     connect : dict of str to (bool, str or pair of arrays), optional
         For each kernel, the pairs (source, neuron) that have weights, as in
         `GLMSynapses`.  By default all pairs, except a neuron's coupling with itself if the
-        feedback basis can form the same kernels: the split between the two would then be
-        arbitrary, so the coupling's weights are 0.
+        feedback basis can form the same kernels: the split between the two would be
+        arbitrary, so the coupling's weights are then 0.
     tol : float
         Largest distance to the maximum, in standard errors of the parameters.
     max_iter : int
         Largest number of steps.
     dt : Quantity of time, optional
-        Duration of a step of the data, such as ``1*ms``.  By default the step that the data
-        know: that of a `Recording` made from bins or a monitor, or of a Tsd or TsdFrame of
+        Duration of a step of the data, such as ``1*ms``.  By default the step stored in the
+        data: in a `Recording` made from bins or a monitor, or in a Tsd or TsdFrame of
         pynapple.  The population keeps it, so that its neurons run at this step.
 
     Returns
     -------
     GLMPopulation
-        Where data leave weights undetermined (a source that is always silent, or
-        kernels that can stand for each other) it is one of the maxima.
+        If the data leave weights undetermined (a source that is always silent, or
+        kernels that can replace each other) it is one of the maxima.
 
     Raises
     ------
     ValueError, TypeError
-        If shapes do not match, values are not finite, or a neuron spikes never, or in
-        every step that counts: its bias would be infinite.  If the data are not all in the
-        same steps, or not in those of `dt`.  If an input is too large or too small to be
-        squared, or its mean so far from 0 that rounding would hide its variation.
+        If shapes do not match, values are not finite, or a neuron never spikes or always
+        spikes in the steps that count: its bias would be infinite.  If the data have
+        different steps, or steps other than `dt`.  If an input is too large or too small to
+        be squared, or its mean is so far from 0 that rounding would hide its variation.
 
     Warns
     -----
     RuntimeWarning
         If the maximum is at infinity for some neurons: a linear combination of their
-        inputs tells without error when there is no spike, or when there is, as after
-        an own spike with a refractory period.  The fit ends where no more than 1e-8
-        nats can be gained; some weights are then large, and say only so much.  A
-        `penalty` keeps them finite.  Also if `max_iter` steps were not enough, and if a
-        feedback kernel can form part of a neuron's coupling with itself, so that the split
-        between the two is arbitrary.
+        inputs predicts perfectly when there is no spike, or when there is one, for example
+        after a neuron's own spike if it has a refractory period.  The fit ends when at most
+        1e-8 nats can be gained; some weights are then large, and their exact values mean
+        little.  A `penalty` keeps them finite.  Also if `max_iter` steps were not enough,
+        and if a feedback kernel can form part of a neuron's coupling with itself, so that
+        the split between the two is arbitrary.
 
     Notes
     -----
-    Memory goes to the design matrix: twice 8 bytes for each step and parameter of a neuron.
+    The design matrix takes most of the memory: twice 8 bytes for each step and parameter of
+    a neuron.
 
     Examples
     --------
-    An input spikes in every second step; a spike follows one of four of its spikes, and
-    one of eight of its silences.
+    An input spikes in every second step; a spike follows one in four of its spikes, and
+    one in eight of its silences.
 
     >>> import numpy as np
     >>> import glmbrian as glm
@@ -154,12 +160,12 @@ def fit_population(
         _leave_to_feedback(connected, connect or {}, inputs, outputs, kernels, feedback_basis, penalty)
     targets = outputs[rows]
     silences = 1 - targets
-    for events, says in (targets, "never spikes"), (silences, "always spikes"):
+    for events, problem in (targets, "never spikes"), (silences, "always spikes"):
         missing = np.flatnonzero(~events.any(axis=0))
         if missing.size:
             raise ValueError(
-                f"outputs: neuron {missing[0]} {says} in the steps that count, "
-                "and no bias is the best for it; leave it out"
+                f"outputs: neuron {missing[0]} {problem} in the steps that count, "
+                "so its best bias would be infinite; leave it out"
             )
 
     common = (design_matrix(inputs, kernels) if kernels else np.ones((n_steps, 1)))[rows]
@@ -176,16 +182,16 @@ def fit_population(
         best, outcome = _maximise(design, targets[:, i], activation, penalty, tol, max_iter)
         parameters[i, free] = best[: free.sum()]
         if feedback_basis is not None:
-            feedback_weights[i] = best[free.sum() :]
+            feedback_weights[i] = best[free.sum() :]  # type: ignore[index]
         if outcome == "endless":
             endless.append(i)
         elif outcome == "unfinished":
             unfinished.append(i)
     if endless:
         warn(
-            f"the likelihood of the neurons {endless} has no finite maximum: their inputs tell "
-            "some steps without a spike, or with one, without error, and some weights are only "
-            "as large as the fit got; a penalty above 0 keeps them finite",
+            f"the likelihood of the neurons {endless} has no finite maximum: their inputs predict "
+            "some steps without a spike, or with one, perfectly, and some weights grew until the "
+            "fit stopped; a penalty above 0 keeps them finite",
             RuntimeWarning,
         )
     if unfinished:
@@ -198,7 +204,9 @@ def fit_population(
     return GLMPopulation(bias, kernels, weights, feedback_basis, feedback_weights, activation, dt)
 
 
-def design_matrix(inputs, kernels):
+def design_matrix(
+    inputs: Mapping[str, NDArray[np.float64]], kernels: Mapping[str, Basis]
+) -> NDArray[np.float64]:
     """Return what the bias and each weight are multiplied by, step by step.
 
     Parameters
@@ -217,7 +225,7 @@ def design_matrix(inputs, kernels):
     return np.hstack([np.ones((len(columns[0]), 1)), *columns])
 
 
-def filtered_by_each(series, basis):
+def filtered_by_each(series: NDArray[np.float64], basis: Basis) -> NDArray[np.float64]:
     """Filter each column by each basis function: (T, N) to (T, N * n_basis)."""
     by_function = [
         filtered_in_chunks(series, lambda part: part[np.newaxis], basis.matrix[:, [k]])
@@ -226,7 +234,11 @@ def filtered_by_each(series, basis):
     return np.stack(by_function, axis=2).reshape(len(series), series.shape[1] * len(by_function))
 
 
-def split_parameters(parameters, inputs, kernels):
+def split_parameters(
+    parameters: NDArray[np.float64],
+    inputs: Mapping[str, NDArray[np.float64]],
+    kernels: Mapping[str, Basis],
+) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
     """Return bias and weights from parameters (n, n_columns of `design_matrix`)."""
     n_weights = [inputs[name].shape[1] * basis.n_basis for name, basis in kernels.items()]
     bias, *parts = np.split(parameters, np.cumsum([1, *n_weights])[:-1], axis=1)
@@ -237,11 +249,17 @@ def split_parameters(parameters, inputs, kernels):
     return bias[:, 0], weights
 
 
-def penalised_log_likelihood(parameters, design, spikes, activation, penalty):
+def penalised_log_likelihood(
+    parameters: NDArray[np.float64],
+    design: NDArray[np.float64],
+    spikes: np.ndarray,
+    activation: Activation,
+    penalty: float,
+) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
     """Return the objective of one neuron, its gradient, and the potential.
 
-    `parameters` are the bias and the weights, `design` (T, n_parameters) what they are
-    multiplied by, `spikes` (T,) the recorded train.
+    `parameters` are the bias and the weights, `design` (T, n_parameters) holds what they
+    are multiplied by, and `spikes` (T,) is the recorded train.
     """
     u = design @ parameters
     value, grad_u = rate_gradient(u, spikes, activation)
@@ -252,33 +270,33 @@ def penalised_log_likelihood(parameters, design, spikes, activation, penalty):
 def _maximise(design, spikes, activation, penalty, tol, max_iter):
     """Return the parameters of one neuron with the largest penalised log-likelihood.
 
-    Also how it ended: "converged", "endless" or "unfinished".
+    Also return how the search ended: "converged", "endless" or "unfinished".
     """
     parameters = np.zeros(design.shape[1])
     if parameters.size > 1:
-        # From the bias alone, half of the steps are in one dimension.
+        # Fitting the bias first makes half of the steps one-dimensional.
         parameters[:1] = _maximise(design[:, :1], spikes, activation, penalty, tol, max_iter)[0]
     ridge = penalty * np.diag(np.arange(parameters.size) > 0)
 
     def objective(parameters):
-        # A step too far may have a log-likelihood of -inf.
+        # A step that is too long may reach a log-likelihood of -inf.
         with np.errstate(over="ignore"):
             return penalised_log_likelihood(parameters, design, spikes, activation, penalty)
 
     value, gradient, u = objective(parameters)
     for _ in range(max_iter):
-        # The Fisher information is positive whatever the activation, where the second
-        # derivative might not be, and needs no more than the slopes.
+        # The Fisher information is positive for any activation, unlike the second
+        # derivative, and needs only the slopes.
         weights = -activation.log_spike_slope(u) * activation.log_silence_slope(u)
         step = _solve(_gram(design, weights) + ridge, gradient)
-        # The squared distance to the maximum in standard errors, and twice what there is
-        # to gain, if the objective were quadratic.
+        # If the objective were quadratic: the squared distance to the maximum in standard
+        # errors, and twice the possible gain.
         gain = gradient @ step
         if gain <= tol * tol:
             return parameters + step, "converged"
         if gain < 1e-8 and np.abs(design @ step).max() > 0.01:
             return parameters, "endless"
-        for _ in range(_LARGEST_HALVING):
+        for _ in range(_MOST_HALVINGS):
             new_value, new_gradient, new_u = objective(parameters + step)
             if new_value >= value - 1e-12 * abs(value):
                 break
@@ -289,7 +307,7 @@ def _maximise(design, spikes, activation, penalty, tol, max_iter):
 
 
 def _gram(design, weights):
-    """Return ``design.T @ diag(weights) @ design``, without a copy of the whole."""
+    """Return ``design.T @ diag(weights) @ design``, without copying all of `design`."""
     total = 0.0
     for start in range(0, len(design), _CHUNK):
         rows = slice(start, start + _CHUNK)
@@ -299,8 +317,8 @@ def _gram(design, weights):
 
 
 def _solve(matrix, vector):
-    """Solve for a positive semidefinite matrix, with nothing along its null space."""
-    # On a scale on which all parameters are alike, small values are those of rounding.
+    """Solve for a positive semidefinite matrix; the solution is 0 along its null space."""
+    # With all parameters on one scale, small eigenvalues come from rounding.
     scale = np.sqrt(np.diag(matrix))
     absent = scale == 0
     scale[absent] = 1.0
@@ -326,7 +344,7 @@ def _connected(connect, n_sources, n):
 def _leave_to_feedback(connected, connect, inputs, outputs, kernels, feedback_basis, penalty):
     """Remove each neuron's own train from `connected` if the feedback kernel already covers it.
 
-    Only if the user has not said what is connected, and no kernel is lost.
+    Only if the user has not set the connections, and no kernel is lost.
     """
     arbitrary = []
     own_trains = [train.tobytes() for train in outputs.T.astype(float)]
@@ -372,7 +390,7 @@ def _check_scale(x, counted, name):
     spread, mean = np.ptp(counted, axis=0), np.abs(counted.mean(axis=0))
     for source in np.flatnonzero((spread > 0) & (mean > _LARGEST_OFFSET * counted.std(axis=0))):
         raise ValueError(
-            f"{name}: source {source} varies by {spread[source]:g} only, around a mean of "
-            f"{mean[source]:g}, so that rounding would hide the variation; subtract the mean, which the "
+            f"{name}: source {source} varies by only {spread[source]:g} around a mean of "
+            f"{mean[source]:g}, so rounding would hide the variation; subtract the mean, which the "
             "bias replaces"
         )

@@ -1,15 +1,20 @@
-"""The parameters of a population of GLM neurons, apart from any simulation."""
+"""The parameters of a population of GLM neurons, independent of any simulation."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-from brian2 import second
+from brian2 import Quantity, second
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ..brian.neurons import GLMNeurons, named_kernels
 from ..brian.synapses import GLMSynapses
 from ..brian.time_steps import in_steps, neuron_clock, require_step, time_step
 from ..classifier.classifier import GLMClassifier
-from ..core.activations import get_activation, name_to_save
-from ..core.bases import CustomBasis, IndicatorBasis, as_basis
+from ..core.activations import Activation, get_activation, name_to_save
+from ..core.bases import Basis, CustomBasis, IndicatorBasis, as_basis
 from ..core.likelihoods import potential_of_inputs, potential_of_outputs, rate_gradient
 from ..support.display import html_table
 from ..support.renamed import renamed, warn_of_former_name
@@ -22,29 +27,29 @@ class GLMPopulation:
 
     The membrane potential of neuron i in step t is that of `GLMNeurons`
     (eq. membrane_potential_GLM): the sum of its inputs weighted by the synaptic
-    kernels alpha = A w, of its own spikes weighted by the feedback kernel beta = B v,
-    and of the bias.  Inputs may be several, each with a kernel of its own name.  The
-    population is an input to itself where one kernel, called "coupling" say, gets its
-    outputs: ``inputs={"stimulus": x, "coupling": outputs}``.
+    kernels alpha = A w, its own spikes weighted by the feedback kernel beta = B v, and the
+    bias.  There may be several inputs, each with its own named kernel.  The population is
+    an input to itself if one kernel, for example "coupling", gets its outputs:
+    ``inputs={"stimulus": x, "coupling": outputs}``.
 
     Parameters
     ----------
     bias : array_like of float, shape (n,)
     kernels : Basis or dict of str to Basis
         Basis of the synaptic kernels, called ``"stimulus"``, or several by name; ``{}`` for
-        neurons that only their bias and their own spikes drive.
+        neurons driven only by their bias and their own spikes.
     weights : array_like of float or dict of str to array_like
-        Weights w of each kernel, shape (n_source, n, n_basis); an array where there
+        Weights w of each kernel, shape (n_source, n, n_basis); an array if there
         is one kernel.
     feedback_basis : Basis, optional
         Basis of the feedback kernel.
     feedback_weights : array_like of float, shape (n, n_basis), optional
-        Weights v of the feedback kernel.  The last two go together.
+        Weights v of the feedback kernel.  Give both of the last two, or neither.
     activation : {"sigmoid", "probit", "cloglog"} or Activation
         The firing probability g(u).
     dt : Quantity of time, optional
         Duration of a step, such as ``1*ms``, at which the parameters were fitted.  Neurons
-        of the population run at this step only.
+        of the population run only at this step.
 
     Attributes
     ----------
@@ -58,7 +63,7 @@ class GLMPopulation:
     Raises
     ------
     TypeError, ValueError
-        If an argument is of the wrong type, or shapes do not match.
+        If an argument has the wrong type, or shapes do not match.
 
     See Also
     --------
@@ -66,7 +71,7 @@ class GLMPopulation:
 
     Examples
     --------
-    Two neurons that see one input; the first excites it, and the second inhibits:
+    Two neurons that see one input, which excites the first and inhibits the second:
 
     >>> import glmbrian as glm
     >>> population = glm.GLMPopulation(
@@ -79,28 +84,35 @@ class GLMPopulation:
            [-1.,  0.]])
     """
 
-    # For populations that earlier versions have pickled.
+    bias: NDArray[np.float64]
+    kernels: dict[str, Basis]
+    weights: dict[str, NDArray[np.float64]]
+    feedback_basis: Basis | None
+    feedback_weights: NDArray[np.float64] | None
+    activation: Activation
+
+    # For populations pickled by earlier versions.
     _dt = None
 
     @renamed(feedback="feedback_basis")
     def __init__(
         self,
-        bias,
-        kernels,
-        weights,
-        feedback_basis=None,
-        feedback_weights=None,
-        activation="sigmoid",
-        dt=None,
-    ):
+        bias: ArrayLike,
+        kernels: Basis | Mapping[str, Basis],
+        weights: ArrayLike | Mapping[str, ArrayLike],
+        feedback_basis: Basis | None = None,
+        feedback_weights: ArrayLike | None = None,
+        activation: str | Activation = "sigmoid",
+        dt: Quantity | None = None,
+    ) -> None:
         self.bias = finite_array(bias, "bias", ("n",)).copy()
         if self.n == 0:
             raise ValueError("bias must have at least one entry")
         self.kernels = kernels_by_name(kernels)
-        weights = by_kernel(weights, "weights", self.kernels)
+        weights_by_name = by_kernel(weights, "weights", self.kernels)
         self.weights = {
             name: finite_array(
-                weights[name], f"weights[{name!r}]", ("n_source", self.n, basis.n_basis)
+                weights_by_name[name], f"weights[{name!r}]", ("n_source", self.n, basis.n_basis)
             ).copy()
             for name, basis in self.kernels.items()
         }
@@ -116,7 +128,14 @@ class GLMPopulation:
         self.dt = dt
 
     @classmethod
-    def from_kernels(cls, bias, kernels, feedback=None, activation="sigmoid", dt=None):
+    def from_kernels(
+        cls,
+        bias: ArrayLike,
+        kernels: ArrayLike | Mapping[str, ArrayLike],
+        feedback: ArrayLike | None = None,
+        activation: str | Activation = "sigmoid",
+        dt: Quantity | None = None,
+    ) -> "GLMPopulation":
         """Return the population with these kernels, each given by its values.
 
         Parameters
@@ -124,7 +143,7 @@ class GLMPopulation:
         bias : array_like of float, shape (n,)
         kernels : array_like of float or dict of str to array_like
             Kernels of shape (n_source, n, window), called ``"stimulus"``, or several
-            by name.  Entry ``l - 1`` is what an input gives `l` steps later.
+            by name.  Entry ``l - 1`` is the effect of an input `l` steps later.
         feedback : array_like of float, shape (n, window), optional
             Feedback kernels.
         activation : str or Activation
@@ -147,17 +166,16 @@ class GLMPopulation:
         >>> glm.GLMPopulation.from_kernels([0.0], [[[1.0, 0.5, 0.2]]]).kernel("stimulus")
         array([[[1. , 0.5, 0.2]]])
         """
-        if not isinstance(kernels, dict):
-            kernels = {"stimulus": kernels}
+        by_name: dict[str, Any] = kernels if isinstance(kernels, dict) else {"stimulus": kernels}
         weights = {
             name: finite_array(kernel, f"kernels[{name!r}]", ("n_source", "n", "window"))
-            for name, kernel in kernels.items()
+            for name, kernel in by_name.items()
         }
         bias = finite_array(bias, "bias", ("n",))
         for name, kernel in weights.items():
             if kernel.shape[1] != len(bias) or kernel.shape[2] == 0:
                 raise ValueError(
-                    f"kernels[{name!r}] must have the shape (n_source, {len(bias)}, window), for the "
+                    f"kernels[{name!r}] must have the shape (n_source, {len(bias)}, window), with the "
                     f"{len(bias)} neurons of bias and at least one lag, got {kernel.shape}"
                 )
         bases = {name: IndicatorBasis(kernel.shape[2]) for name, kernel in weights.items()}
@@ -176,14 +194,14 @@ class GLMPopulation:
         return cls(bias, bases, weights, basis, feedback, activation, dt)
 
     @classmethod
-    def from_classifier(cls, classifier, dt=None):
+    def from_classifier(cls, classifier: GLMClassifier, dt: Quantity | None = None) -> "GLMPopulation":
         """Return the output neurons of a fitted classifier, for use in a network.
 
         Parameters
         ----------
         classifier : GLMClassifier
         dt : Quantity of time, optional
-            Duration of a step in the network.  The steps of a classifier have none.
+            Duration of a step in the network.  The steps of a classifier have no duration.
 
         Returns
         -------
@@ -223,17 +241,19 @@ class GLMPopulation:
         )
 
     @classmethod
-    def from_network(cls, neurons, synapses=()):
-        """Read the parameters of neurons and synapses of a Brian network.
+    def from_network(
+        cls, neurons: GLMNeurons, synapses: GLMSynapses | Sequence[GLMSynapses] = ()
+    ) -> "GLMPopulation":
+        """Read the parameters of neurons and synapses in a Brian network.
 
         Parameters
         ----------
         neurons : GLMNeurons
         synapses : GLMSynapses or list of GLMSynapses
-            All synapses onto these neurons.  Where several are of one kernel, the
-            sources of that kernel are those of the first, followed by those of the
-            next, in the order of this list: so are the columns of its input.  Kernels
-            without synapses are left out; by default there are none.
+            All synapses onto these neurons; none by default.  If several have the same
+            kernel, its sources (and the columns of its input) are the sources of the
+            first, then those of the next, in the order of this list.  Kernels without
+            synapses are left out.
 
         Returns
         -------
@@ -243,10 +263,10 @@ class GLMPopulation:
         Raises
         ------
         TypeError
-            If the arguments are of another type.
+            If an argument has another type.
         ValueError
-            If synapses go to other neurons, to some of the neurons only, or have a
-            delay, which a population does not know.
+            If synapses go to other neurons or only to some of the neurons, or have a
+            delay, which a population cannot represent.
 
         Examples
         --------
@@ -267,10 +287,8 @@ class GLMPopulation:
         """
         if not isinstance(neurons, GLMNeurons):
             raise TypeError(f"neurons must be GLMNeurons, got {neurons!r}")
-        weights = {}
-        if not isinstance(synapses, (list, tuple)):
-            synapses = [synapses]
-        for each in synapses:
+        weights: dict[str, list[np.ndarray]] = {}
+        for each in synapses if isinstance(synapses, (list, tuple)) else [synapses]:
             if not isinstance(each, GLMSynapses):
                 raise TypeError(f"synapses must be GLMSynapses, got {each!r}")
             if each.target is not neurons:
@@ -280,7 +298,7 @@ class GLMPopulation:
                 )
             if np.any(np.asarray(each.delay) > 0):
                 raise ValueError(
-                    f"synapses: {each.name} have a delay; make it part of the kernel, by zeros "
+                    f"synapses: {each.name} have a delay; make it part of the kernel, as zeros "
                     "at its first lags"
                 )
             weights.setdefault(each.kernel, []).append(each.w)
@@ -296,21 +314,21 @@ class GLMPopulation:
         )
 
     @property
-    def dt(self):
+    def dt(self) -> Quantity | None:
         """Duration of a step, a Quantity, or None if it is unknown."""
         return self._dt
 
     @dt.setter
-    def dt(self, dt):
+    def dt(self, dt: Quantity | None) -> None:
         self._dt = time_step(dt)
 
     @property
-    def n(self):
+    def n(self) -> int:
         """Number of neurons."""
         return self.bias.size
 
-    def kernel(self, name="stimulus"):
-        """Return the kernels alpha = A w of one name.
+    def kernel(self, name: str = "stimulus") -> NDArray[np.float64]:
+        """Return the kernels alpha = A w with this name.
 
         Parameters
         ----------
@@ -319,7 +337,7 @@ class GLMPopulation:
         Returns
         -------
         ndarray of float, shape (n_source, n, window)
-            Entry ``l - 1`` is what an input gives `l` steps later.
+            Entry ``l - 1`` is the effect of an input `l` steps later.
 
         Raises
         ------
@@ -340,7 +358,7 @@ class GLMPopulation:
         return self.kernels[name].kernels(self.weights[name])
 
     @property
-    def feedback(self):
+    def feedback(self) -> Basis | None:
         """The former name of `feedback_basis`."""
         warn_of_former_name("feedback", "feedback_basis")
         return self.feedback_basis
@@ -351,13 +369,13 @@ class GLMPopulation:
             state["feedback_basis"] = state.pop("feedback")
         vars(self).update(state)
 
-    def feedback_kernels(self):
+    def feedback_kernels(self) -> NDArray[np.float64]:
         """Return the feedback kernels beta = B v.
 
         Returns
         -------
         ndarray of float, shape (n, window)
-            Entry ``l - 1`` is what a neuron's own spike gives `l` steps later.
+            Entry ``l - 1`` is the effect of a neuron's own spike `l` steps later.
 
         Raises
         ------
@@ -379,13 +397,13 @@ class GLMPopulation:
                 "this population has no feedback kernel: create it with "
                 "GLMPopulation(..., feedback_basis=basis, feedback_weights=...)"
             )
-        return self.feedback_basis.kernels(self.feedback_weights)
+        return self.feedback_basis.kernels(self.feedback_weights)  # type: ignore[arg-type]
 
-    def membrane_potential(self, inputs=None, outputs=None):
+    def membrane_potential(self, inputs: Any = None, outputs: Any = None) -> NDArray[np.float64]:
         """Return the membrane potentials that given trains cause.
 
-        Eq. membrane_potential_GLM: step t sees what came in the steps
-        ``t - window`` to ``t - 1``.  Nothing came before the first.
+        Eq. membrane_potential_GLM: step t sees the steps ``t - window`` to ``t - 1``.
+        Everything before the first step is zero.
 
         Parameters
         ----------
@@ -394,7 +412,7 @@ class GLMPopulation:
             continuous stimulus.  Give an array if there is one kernel, and leave it out if
             there is none.  A `Recording` is binned in steps of `dt`.
         outputs : array_like of 0/1, shape (T, n), optional
-            Output trains; needed if there is a feedback kernel, or no other kernel.
+            Output trains; required if there is a feedback kernel, or no other kernel.
 
         Returns
         -------
@@ -404,7 +422,7 @@ class GLMPopulation:
         ------
         ValueError, TypeError
             If inputs are missing, shapes do not match, values are not finite, or data
-            are in steps other than `dt`.
+            have steps other than `dt`.
 
         Examples
         --------
@@ -429,14 +447,16 @@ class GLMPopulation:
         u = np.tile(self.bias, (n_steps, 1))
         with np.errstate(over="ignore", invalid="ignore"):
             for name, basis in self.kernels.items():
-                u += potential_of_inputs(inputs[name], basis.matrix, self.weights[name], 0.0)
+                weights = self.weights[name]
+                u += potential_of_inputs(inputs[name], basis.matrix, weights, np.zeros(self.n))
         if not np.all(np.isfinite(u)):
             raise ValueError("inputs are too large: some potentials are not finite; use smaller inputs")
         if self.feedback_basis is not None:
-            u += potential_of_outputs(outputs, self.feedback_basis.matrix, self.feedback_weights)
+            v: Any = self.feedback_weights  # not None, since there is a basis
+            u += potential_of_outputs(outputs, self.feedback_basis.matrix, v)
         return u
 
-    def firing_probability(self, inputs=None, outputs=None):
+    def firing_probability(self, inputs: Any = None, outputs: Any = None) -> NDArray[np.float64]:
         """Return the firing probabilities g(u) that given trains cause.
 
         Parameters
@@ -465,11 +485,11 @@ class GLMPopulation:
         """
         return self.activation.probability(self.membrane_potential(inputs, outputs))
 
-    def log_likelihood(self, outputs, inputs=None, mask=None):
-        """Return the log-probability of output trains, given themselves and the inputs.
+    def log_likelihood(self, outputs: Any, inputs: Any = None, mask: ArrayLike | None = None) -> float:
+        """Return the log-probability of output trains, given their own past and the inputs.
 
-        Eq. LL_conv, in nats, summed over steps and neurons: the outputs are fed back,
-        as is all that `inputs` says.
+        Eq. LL_conv, in nats, summed over steps and neurons.  The outputs are fed back, and
+        so is everything in `inputs`.
 
         Parameters
         ----------
@@ -490,7 +510,7 @@ class GLMPopulation:
 
         Examples
         --------
-        A spike that the input makes likely, in three steps and in its own step only:
+        A spike that the input makes likely: over all three steps, and over its own step only:
 
         >>> import glmbrian as glm
         >>> population = glm.GLMPopulation.from_kernels([0.0], [[[2.0]]])
@@ -508,13 +528,13 @@ class GLMPopulation:
         rows = checked_mask(mask, len(u))
         return rate_gradient(u[rows], outputs[rows], self.activation)[0]
 
-    def drive(self, stimulus, kernel="stimulus"):
+    def drive(self, stimulus: ArrayLike, kernel: str = "stimulus") -> NDArray[np.float64]:
         """Return the part of the membrane potential that a continuous stimulus causes.
 
         Parameters
         ----------
         stimulus : array_like of float, shape (T, n_source)
-            One sample a step.
+            One sample per step.
         kernel : str
             Name of the kernel that filters it.
 
@@ -547,33 +567,33 @@ class GLMPopulation:
         """
         self._require_kernel(kernel, "kernel")
         basis, weights = self.kernels[kernel], self.weights[kernel]
-        stimulus = in_steps({"stimulus": stimulus}, self.dt, has_mask=True)[0]["stimulus"]
-        stimulus = finite_array(stimulus, "stimulus", ("T", len(weights)))
-        _require_steps(stimulus, "stimulus")
-        return potential_of_inputs(stimulus, basis.matrix, weights, 0.0)
+        samples = in_steps({"stimulus": stimulus}, self.dt, has_mask=True)[0]["stimulus"]
+        samples = finite_array(samples, "stimulus", ("T", len(weights)))
+        _require_steps(samples, "stimulus")
+        return potential_of_inputs(samples, basis.matrix, weights, np.zeros(self.n))
 
-    def neurons(self, **kwds):
+    def neurons(self, **kwds: Any) -> GLMNeurons:
         """Return `GLMNeurons` with these parameters.
 
         Parameters
         ----------
         **kwds
-            Handed to `GLMNeurons`: ``dt``, ``random_state``, ``name`` and so on.
+            Passed to `GLMNeurons`: ``dt``, ``random_state``, ``name`` and so on.
 
         Returns
         -------
         GLMNeurons
             Without synapses; see `synapses`.  Their time step is `dt`: if Brian's default
-            clock has another, they get a clock of their own.  If the population has no
-            kernels, they get an unused kernel ``"stimulus"`` of one lag.
+            clock has another, they get their own clock.  If the population has no kernels,
+            they get an unused kernel ``"stimulus"`` of one lag.
 
         Raises
         ------
         TypeError, ValueError
             As for `GLMNeurons`; if ``dt`` or ``clock`` differ from the population's `dt`; or
             if the step is unknown: the population's `dt` is None, ``dt`` is not given, and
-            Brian's default clock is still at its own 0.1 ms.  Also when a run begins, if
-            the step of the neurons' clock has been changed since.
+            Brian's default clock still has its initial 0.1 ms.  Also when a run begins, if
+            the step of the neurons' clock has changed since.
 
         Examples
         --------
@@ -591,10 +611,17 @@ class GLMPopulation:
         neurons.fitted_dt = self.dt
         neurons.bias = self.bias
         if self.feedback_basis is not None:
-            neurons.feedback_weights = self.feedback_weights
+            neurons.feedback_weights = self.feedback_weights  # type: ignore[assignment]
         return neurons
 
-    def synapses(self, source, target, kernel="stimulus", connect=True, **kwds):
+    def synapses(
+        self,
+        source: Any,
+        target: GLMNeurons,
+        kernel: str = "stimulus",
+        connect: Any = True,
+        **kwds: Any,
+    ) -> GLMSynapses:
         """Return `GLMSynapses` with the weights of one kernel.
 
         Parameters
@@ -606,10 +633,9 @@ class GLMPopulation:
         kernel : str
             Name of the kernel.
         connect : bool, str or pair of arrays
-            As for `GLMSynapses`.  The weights of pairs that are not connected are
-            left out.
+            As for `GLMSynapses`.  Pairs that are not connected have no weights.
         **kwds
-            Handed to `GLMSynapses`.
+            Passed to `GLMSynapses`.
 
         Returns
         -------
@@ -618,8 +644,8 @@ class GLMPopulation:
         Raises
         ------
         ValueError, TypeError
-            If there is no such kernel, source or target have another size, or the target's
-            time step is not the population's.
+            If there is no such kernel, source or target have the wrong size, or the target's
+            time step differs from the population's.
 
         Examples
         --------
@@ -651,20 +677,20 @@ class GLMPopulation:
         synapses.w = weights
         return synapses
 
-    def save(self, path):
+    def save(self, path: str | Path) -> None:
         """Write the population to a ``.npz`` file.
 
         The file holds ``bias``, ``activation``, for each kernel ``basis:name`` and
         ``weights:name``, the same with the name ``feedback`` if there is feedback, and ``dt``
         in seconds if it is known.  ``format`` is the version of this format, and ``checksum``
-        shows whether any part was changed.  The file can be read with
+        reveals whether any part was changed.  The file can be read with
         ``numpy.load(path, allow_pickle=False)``.
 
         Parameters
         ----------
         path : str or Path
-            A new file, or a plain one, which is replaced once the new one is complete.  Links
-            are followed.
+            A new file, or an existing plain file, which is replaced once the new one is
+            complete.  Links are followed.
 
         Raises
         ------
@@ -673,7 +699,7 @@ class GLMPopulation:
         TypeError
             If `path` is not a path.
         ValueError
-            If the activation is not one of those that come with the package.
+            If the activation does not come with the package.
 
         Examples
         --------
@@ -699,8 +725,8 @@ class GLMPopulation:
         save_npz(path, content)
 
     @classmethod
-    def load(cls, path):
-        """Read a population from a file that `save` has written.
+    def load(cls, path: str | Path) -> "GLMPopulation":
+        """Read a population from a file written by `save`.
 
         Parameters
         ----------
@@ -734,7 +760,7 @@ class GLMPopulation:
         with reading(path, "GLMPopulation.save"):
             archive = load_npz(path, _kinds_of_part, ("bias", "activation"))
             content = archive.content
-            bases, weights = (
+            matrices, weights = (
                 {
                     name.partition(":")[2]: array
                     for name, array in content.items()
@@ -742,7 +768,7 @@ class GLMPopulation:
                 }
                 for kind in ("basis", "weights")
             )
-            bases = {name: CustomBasis(matrix) for name, matrix in bases.items()}
+            bases = {name: CustomBasis(matrix) for name, matrix in matrices.items()}
             feedback = bases.pop("feedback", None), weights.pop("feedback", None)
             dt = content["dt"].item() * second if "dt" in content else None
             population = cls(
@@ -783,7 +809,7 @@ class GLMPopulation:
         return f"{basis!r} over {basis.window} steps{duration}"
 
 
-def kernels_by_name(kernels):
+def kernels_by_name(kernels: Any) -> dict[str, Basis]:
     """Return kernels as a dict, which may be empty."""
     return {} if isinstance(kernels, dict) and not kernels else named_kernels(kernels)
 
@@ -795,10 +821,10 @@ def _kinds_of_part(name):
     return "f" if name in ("bias", "dt") or name.startswith(("basis:", "weights:")) else None
 
 
-def by_kernel(values, name, kernels):
+def by_kernel(values: Any, name: str, kernels: Mapping[str, Basis]) -> dict[str, Any]:
     """Return `values` as a dict with an entry for each of the `kernels`.
 
-    Where there is one kernel, they may be given without their name.
+    If there is one kernel, they may be given without its name.
     """
     if values is None and not kernels:
         return {}
@@ -813,11 +839,19 @@ def by_kernel(values, name, kernels):
     return values
 
 
-def checked_data(inputs, outputs, kernels, n_sources, n, dt, has_mask):
+def checked_data(
+    inputs: Any,
+    outputs: Any,
+    kernels: Mapping[str, Basis],
+    n_sources: Mapping[str, int | str],
+    n: int | str,
+    dt: Quantity | None,
+    has_mask: bool,
+) -> tuple[dict[str, NDArray[np.float64]], Any, int, Quantity | None]:
     """Return recorded data as arrays: inputs by name, outputs or None, T, and their step.
 
     `n_sources` gives the number of sources of each kernel, and `n` the number of neurons; or
-    the names of these sizes, if any size will do.  For `dt` and `has_mask` see `in_steps`.
+    the names of these sizes, if any size is allowed.  For `dt` and `has_mask` see `in_steps`.
     """
     inputs = by_kernel(inputs, "inputs", kernels)
     labels = {name: f"inputs[{name!r}]" for name in kernels}
@@ -825,9 +859,9 @@ def checked_data(inputs, outputs, kernels, n_sources, n, dt, has_mask):
     if outputs is not None:
         series["outputs"] = outputs
     elif not kernels:
-        raise ValueError("outputs are needed if there are no inputs, to know how many steps there are")
+        raise ValueError("outputs are needed if there are no inputs, to know the number of steps")
     arrays, dt = in_steps(series, dt, has_mask)
-    n_steps = "T"
+    n_steps: Any = "T"
     checked = {}
     for name, label in labels.items():
         checked[name] = finite_array(arrays[label], label, (n_steps, n_sources[name]))
@@ -840,18 +874,19 @@ def checked_data(inputs, outputs, kernels, n_sources, n, dt, has_mask):
     return checked, outputs, n_steps, dt
 
 
-def checked_mask(mask, n_steps):
+def checked_mask(mask: ArrayLike | None, n_steps: int) -> slice | NDArray[np.bool_]:
     """Return a mask of steps as an index of rows."""
     if mask is None:
         return slice(None)
-    mask = plain_array(mask, "mask", "bool")
-    if mask.dtype != bool or mask.shape != (n_steps,):
+    counted = plain_array(mask, "mask", "bool")
+    if counted.dtype != bool or counted.shape != (n_steps,):
         raise ValueError(
-            f"mask must be an array of bool of the shape ({n_steps},), got {mask.dtype} of {mask.shape}"
+            f"mask must be an array of bool of the shape ({n_steps},), got {counted.dtype} of "
+            f"{counted.shape}"
         )
-    if not mask.any():
+    if not counted.any():
         raise ValueError("mask must leave at least one step")
-    return mask
+    return counted
 
 
 def _require_steps(array, name):

@@ -1,16 +1,16 @@
-"""The paper's numbers: figures 3 to 5, with error bars, and what it leaves out.
+"""The paper's results: figures 3 to 5 with error bars, and results it leaves out.
 
 Each module uses only those above it:
 
 =============  ===========================================================
 `protocol`     the grids of the figures, and how their points are trained
-`recording`    the spikes of a test run, had again without recording them
+`recording`    the spikes of a test run, drawn again rather than recorded
 `complexity`   operations by layer and kind, and their energy
-`fits`         one fit, from the digits to what is measured
-`sweep`        many fits, on this machine or a cluster, none done twice
+`fits`         one fit, from the digits to the measurements
+`sweep`        many fits, on this machine or a cluster, each done once
 `selection`    the learning rate, by cross-validation
 `tables`       results as tidy rows, means and intervals
-`claims`       the paper's claims, held to the rows
+`claims`       the paper's claims, checked against the rows
 `figures`      the figures
 `pipeline`     from a protocol to its tables and figures
 =============  ===========================================================

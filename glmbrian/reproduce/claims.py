@@ -1,4 +1,6 @@
-"""The paper's claims, held to what was found."""
+"""The paper's claims, checked against the results."""
+
+from typing import Any
 
 import numpy as np
 
@@ -7,15 +9,15 @@ from .tables import GAP, gap_rows, grouped, interval
 #: The accuracy at which the paper compares complexities (Sec. IV, Fig. 5).
 TARGET = 0.984
 
-#: Of the bootstrap: its resamples, and the quantiles that bound 95% of them.
+#: The bootstrap's number of resamples, and the quantiles that bound 95% of them.
 _N_RESAMPLES, _ENDS = 2000, (0.025, 0.975)
 
-#: Ways in which ties and silence are decided: the columns of their accuracies.
+#: How ties and silence are decided, and the column of the accuracy.
 RULES = {"by potential": "accuracy", "by spikes alone": "accuracy_by_spikes"}
 
 
-def accuracy_vs_k_claims(rows):
-    """Whether first-to-spike is at or above rate decoding for the smallest K.
+def accuracy_vs_k_claims(rows: list[dict]) -> list[dict]:
+    """Check whether first-to-spike is at or above rate decoding for the smallest K.
 
     Parameters
     ----------
@@ -25,7 +27,7 @@ def accuracy_vs_k_claims(rows):
     Returns
     -------
     list of dict
-        One a set of settings, of classes, and rule for ties.
+        One per combination of settings, classes and rule for ties.
     """
     least = min(row["n_basis"] for row in rows)
     gaps = [row for row in gap_rows(rows) if row["n_basis"] == least]
@@ -47,8 +49,8 @@ def accuracy_vs_k_claims(rows):
     return claims
 
 
-def accuracy_vs_complexity_claims(rows):
-    """The complexity ratio at `TARGET`, and accuracy as T grows.
+def accuracy_vs_complexity_claims(rows: list[dict]) -> list[dict]:
+    """Check the complexity ratio at `TARGET`, and the accuracy as T grows.
 
     Parameters
     ----------
@@ -59,7 +61,7 @@ def accuracy_vs_complexity_claims(rows):
     -------
     list of dict
     """
-    claims = []
+    claims: list[dict] = []
     for (settings,), group in grouped(rows, ("settings",)).items():
         for rule, column in RULES.items():
             about = {"settings": settings, "ties": rule}
@@ -73,16 +75,16 @@ def accuracy_vs_complexity_claims(rows):
 
 
 class Curve:
-    """Accuracy against operations of one decoder, seed by seed.
+    """Accuracy against operations of one decoder, for each seed.
 
     Parameters
     ----------
     rows : list of dict
     column : str
-        The accuracy to take.
+        Which accuracy to use.
     """
 
-    def __init__(self, rows, column):
+    def __init__(self, rows: list[dict], column: str):
         by_steps = grouped(rows, ("n_steps",))
         self.n_steps = sorted(n_steps for (n_steps,) in by_steps)
         # Arrays of shape (n_seeds, n_points).
@@ -91,10 +93,11 @@ class Curve:
             for name in (column, "operations_per_class")
         )
 
-    def operations_at(self, target, seeds=slice(None)):
-        """Return where the mean over `seeds` first reaches an accuracy, or infinity.
+    def operations_at(self, target: float, seeds: Any = slice(None)) -> float:
+        """Return the operations at which the mean over `seeds` first reaches an accuracy,
+        or infinity.
 
-        Between points it is interpolated in the logarithm of the operations.
+        Between points the logarithm of the operations is interpolated.
         """
         accuracy = self.accuracy[seeds].mean(axis=0)
         operations = np.log(self.operations[seeds].mean(axis=0))
@@ -121,10 +124,10 @@ def _best(spike):
 
 
 def _ratio(spike, rate):
-    """The rate decoder's operations over those of first-to-spike at `TARGET`.
+    """Return the claim on the ratio of operations, rate over first-to-spike, at `TARGET`.
 
-    The interval is that of a bootstrap over the seeds, of the resamples in which
-    first-to-spike reaches the accuracy.  What is not reached has no number: null.
+    The interval is from a bootstrap over the seeds, of the resamples in which
+    first-to-spike reaches the accuracy.  An accuracy not reached gives None.
     """
     n_seeds = len(spike.accuracy)
     draws = np.random.default_rng(0).integers(n_seeds, size=(_N_RESAMPLES, 2, n_seeds))
@@ -134,13 +137,13 @@ def _ratio(spike, rate):
     ratios = by_rate[reached] / by_spike[reached] if reached.any() else [np.nan]
     needed_by_rate, needed_by_spike = rate.operations_at(TARGET), spike.operations_at(TARGET)
     is_reached = np.isfinite(needed_by_spike)
-    # Where rate decoding falls short, it needs more than the most that it has spent.
+    # If rate decoding falls short, it needs more operations than its largest network used.
     spent = min(needed_by_rate, rate.operations.mean(axis=0).max())
     at_least = spent / needed_by_spike
     return {
         "claim": f"rate decoding needs at least 5 times the operations at {TARGET}",
         "found": _finite(needed_by_rate / needed_by_spike) if is_reached else None,
-        # Extremes, not averages of two: one of the two may be infinite.
+        # No averages of two values, since one of the two may be infinite.
         "interval": [_finite(end) for end in np.quantile(ratios, _ENDS, method="inverted_cdf")],
         "at_least": float(at_least),
         "first_to_spike_operations": _finite(needed_by_spike),
@@ -152,14 +155,14 @@ def _ratio(spike, rate):
 
 
 def _growth(spike):
-    """Whether accuracy falls as T grows from 8 on, beyond its interval."""
+    """Yield whether accuracy falls significantly as T grows beyond 8."""
     if 8 not in spike.n_steps:
         return
     start = spike.n_steps.index(8)
     for at in range(start + 1, len(spike.n_steps)):
         mean, low, high = interval(spike.accuracy[:, at] - spike.accuracy[:, start])
         yield {
-            "claim": f"first-to-spike at T={spike.n_steps[at]} is not below that at T=8",
+            "claim": f"first-to-spike at T={spike.n_steps[at]} is not below T=8",
             "found": mean,
             "interval": [low, high],
             "holds": high >= 0,
@@ -169,7 +172,7 @@ def _growth(spike):
 def _equal_counts(rows):
     equal = [row["operations_per_class"] == row["recounted_operations_per_class"] for row in rows]
     return {
-        "claim": "operations equal a count made from the spikes of the same test",
+        "claim": "operations equal a count from the spikes of the same test",
         "found": f"{sum(equal)} of {len(equal)} fits",
         "holds": all(equal),
     }

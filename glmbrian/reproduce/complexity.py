@@ -1,32 +1,37 @@
-"""What a decision costs: operations by layer and kind, and their energy."""
+"""The cost of a decision: operations by layer and kind, and their energy."""
+
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from ..devices.problem import Network, Outcome
 
 KINDS = ("additions", "multiplications", "random draws")
 
 #: Energy of one operation of each kind, in units of one addition: 32-bit floating
-#: point in 45 nm takes 0.9 pJ an addition and 3.7 pJ a multiplication (Horowitz,
-#: "Computing's energy problem", ISSCC 2014).  A random draw is taken for one
-#: addition, about what a shift register with linear feedback needs.
+#: point in 45 nm takes 0.9 pJ per addition and 3.7 pJ per multiplication (Horowitz,
+#: "Computing's energy problem", ISSCC 2014).  A random draw counts as one addition,
+#: about what a linear-feedback shift register needs.
 ENERGY = {"additions": 1.0, "multiplications": 3.7 / 0.9, "random draws": 1.0}
 
 
-def operations(network, outcome):
+def operations(network: "Network", outcome: "Outcome") -> dict[str, dict[str, float]]:
     """Count the operations of a test, per presentation, up to its decision.
 
-    The network is computed as this package does it.  Spikes add weights to the
-    channels of the outputs, and the basis filters the channels:
+    The count is for this package's algorithm.  Spikes add weights to the channels of
+    the outputs, and the basis filters the channels:
 
-    - *encoding* draws a number for each input in each step, and compares it (an
+    - *encoding* draws a number for each input in each step and compares it (an
       addition) with the intensity;
     - *synapses* add K weights for each input spike and output;
     - *filters* take a multiplication and an addition in each step for each output
-      and each element of the basis that is not 0, and of the feedback basis;
-    - *outputs* add the bias, draw a number, and compare it with the firing
-      probability, in each step; each output spike adds its feedback weights.
+      and each nonzero element of the basis and of the feedback basis;
+    - *outputs* add the bias, draw a number and compare it with the firing
+      probability in each step; each output spike adds its feedback weights.
 
-    The paper's own measure, t (N_X s_x + s_y) per output, is the part of the
-    synapses for K = 1, and the output spikes (see `glmbrian.core.decisions.measures`).
+    The paper's measure, t (N_X s_x + s_y) per output, consists of the synapses for
+    K = 1 and the output spikes (see `glmbrian.core.decisions.measures`).
 
     Parameters
     ----------
@@ -36,7 +41,7 @@ def operations(network, outcome):
     Returns
     -------
     dict of str to dict of str to float
-        Of each layer the mean number of operations of each of the `KINDS`.
+        By layer, the mean number of operations of each of the `KINDS`.
     """
     steps, input_spikes = outcome.steps.mean(), outcome.input_spikes.mean()
     output_spikes = outcome.counts.sum(axis=1).mean()
@@ -54,8 +59,8 @@ def operations(network, outcome):
     return {layer: dict(zip(KINDS, map(float, numbers))) for layer, numbers in counts.items()}
 
 
-def ann_operations(n_inputs, n_outputs):
-    """Count the operations of the ANN, in the form of `operations`.
+def ann_operations(n_inputs: int, n_outputs: int) -> dict[str, dict[str, float]]:
+    """Count the operations of the ANN, in the same form as `operations`.
 
     Each output multiplies and adds all inputs, and adds its bias.
     """
@@ -63,6 +68,6 @@ def ann_operations(n_inputs, n_outputs):
     return {"outputs": dict(zip(KINDS, (n_products, n_products, 0.0)))}
 
 
-def energy(counts):
-    """Return the energy of one kind-to-number mapping, in units of one addition."""
+def energy(counts: dict[str, float]) -> float:
+    """Return the energy of the numbers of operations by kind, in units of one addition."""
     return sum(ENERGY[kind] * number for kind, number in counts.items())

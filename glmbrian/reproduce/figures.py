@@ -1,10 +1,12 @@
-"""The figures, in a style for print: told apart by markers and lines, readable in grey.
+"""The figures, in a style for print: curves differ in markers and lines, readable in grey.
 
-Each function takes the rows of a table (see `tables`) and returns a Figure that pyplot
-does not know of.
+Each function takes the rows of a table (see `tables`) and returns a Figure that is not
+registered with pyplot.
 """
 
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -20,7 +22,7 @@ from .tables import grouped, interval
 #: Widths of a page with two columns, in inches.
 PAGE, COLUMN = 7.16, 3.5
 
-_STYLE = {
+_STYLE: Any = {
     "font.size": 8,
     "axes.labelsize": 8,
     "axes.titlesize": 8,
@@ -32,14 +34,14 @@ _STYLE = {
     "axes.linewidth": 0.6,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "pdf.fonttype": 42,  # letters stay letters
+    "pdf.fonttype": 42,  # text stays text
 }
 
-_FIRST = dict(color="black", marker="o", linestyle="-")
-_RATE = dict(color="0.45", marker="s", linestyle="--", markerfacecolor="white")
+_FIRST: dict[str, Any] = dict(color="black", marker="o", linestyle="-")
+_RATE: dict[str, Any] = dict(color="0.45", marker="s", linestyle="--", markerfacecolor="white")
 
 #: The curves of figures of accuracy: decoder, column, label and look.
-_CURVES = (
+_CURVES: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     ("first-to-spike", "accuracy", "first-to-spike", _FIRST),
     ("rate", "accuracy", "rate", _RATE),
     ("first-to-spike", "accuracy_by_spikes", "first-to-spike, ties at random",
@@ -50,10 +52,10 @@ _CURVES = (
 
 _TITLES = {"paper": "the paper's settings", "package": "the package's settings"}
 
-#: Intervals may reach beyond 0 and 1, which the scale of accuracies cannot show.
+#: Limits for intervals, which may extend beyond 0 and 1, where the logit scale ends.
 _SHOWN = (0.05, 0.999)
 _ACCURACIES = (0.1, 0.2, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995)
-#: Values of T that figures with a curve or bar a T show.
+#: Values of T in figures with one curve or bar per T.
 _STEPS = (4, 8, 16, 32)
 
 _OPERATIONS = (20, 50, 100, 200, 500, 1000, 2000)
@@ -62,22 +64,22 @@ _HATCHES = ("", "////", "....", "xxxx")
 _GREYS = ("0.15", "0.5", "0.75", "0.95")
 
 
-def save(figure, path, quick):
-    """Write a figure as PNG and PDF, with the word "quick" if it is of a quick run."""
+def save(figure: Figure, path: Path, quick: bool) -> None:
+    """Write a figure as PNG and PDF, marked "quick run" if `quick`."""
     with matplotlib.rc_context(_STYLE):
         if quick:
             figure.suptitle("quick run", fontsize=9, style="italic", weight="bold")
         with replacing(path.with_suffix(".png"), "output") as file:
             figure.savefig(file, format="png", dpi=200)
         with replacing(path.with_suffix(".pdf"), "output") as file:
-            # The same results give the same file.
+            # Without a date, the same results give the same file.
             figure.savefig(file, format="pdf", metadata={"CreationDate": None})
 
 
-def basis(n_basis=4):
+def basis(n_basis: int = 4) -> Figure:
     """Fig. 3: the raised cosines with a = 7500 and c = 1, and their samples at the lags."""
-    fine = 40  # points a lag
-    window = n_basis + 2  # until the last one is 0
+    fine = 40  # points per lag
+    window = n_basis + 2  # until the last function is 0
     sampled = RaisedCosineBasis(n_basis, window)
     # The same functions, on a finer axis.
     step = np.expm1(np.pi / (2 * 7500.0)) / fine
@@ -98,7 +100,7 @@ def basis(n_basis=4):
     return figure
 
 
-def accuracy_vs_k(rows):
+def accuracy_vs_k(rows: list[dict]) -> Figure:
     """Fig. 4: test accuracy against the number of basis functions, T = 4."""
     classes = list(dict.fromkeys(row["classes"] for row in rows))
     settings = list(dict.fromkeys(row["settings"] for row in rows))
@@ -118,7 +120,7 @@ def accuracy_vs_k(rows):
     return figure
 
 
-def accuracy_vs_complexity(rows):
+def accuracy_vs_complexity(rows: list[dict]) -> Figure:
     """Fig. 5: test accuracy against operations per class, K = T."""
     ann = [row for row in rows if row["decoder"] == "ann"]
     rows = [row for row in rows if row["decoder"] != "ann"]
@@ -154,7 +156,7 @@ def accuracy_vs_complexity(rows):
     return figure  # fmt: skip
 
 
-def decision_times(rows):
+def decision_times(rows: list[dict]) -> Figure:
     """When first-to-spike decisions are made, for several T."""
     rows = [row for row in rows if row["decoder"] == "first-to-spike"]
     settings = list(dict.fromkeys(row["settings"] for row in rows))
@@ -180,7 +182,7 @@ def decision_times(rows):
     return figure  # fmt: skip
 
 
-def deadlines(rows):
+def deadlines(rows: list[dict]) -> Figure:
     """Accuracy if the decision must be made by a deadline."""
     settings = list(dict.fromkeys(row["settings"] for row in rows))
     n_steps = max(row["n_steps"] for row in rows)
@@ -194,8 +196,8 @@ def deadlines(rows):
     return figure
 
 
-def operations(rows):
-    """Energy of a decision by layer, in units of one addition."""
+def operations(rows: list[dict]) -> Figure:
+    """Energy per decision by layer, in units of one addition."""
     settings = [name for name in dict.fromkeys(row["settings"] for row in rows) if name]
     shown = _shown_steps([row for row in rows if row["decoder"] != "ann"])
     layers = ("encoding", "synapses", "filters", "outputs")
@@ -222,7 +224,7 @@ def operations(rows):
                 left += width
             ax.set_title(_TITLES[name])
         axes[0][0].invert_yaxis()
-        _label_outer(axes, "energy an image [additions]", None)
+        _label_outer(axes, "energy per image [additions]", None)
         _legend_below(figure, axes[0][0])
     return figure  # fmt: skip
 
@@ -249,7 +251,7 @@ def _accuracy_curves(ax, rows, x, **look):
 
 
 def _curve(rows, x, column):
-    """Return mean positions, and means and intervals of a column, one a point."""
+    """Return the mean position, and the mean and interval of a column, of each point."""
     positions, ends = [], []
     # Operations differ between the seeds of a point.
     key = "n_steps" if x == "operations_per_class" else x
@@ -271,7 +273,7 @@ def _plain_ticks(axis, values):
 
 
 def _energy(rows, layer, **where):
-    """Return the mean energy of a layer over the rows with the values `where`."""
+    """Return the mean energy of a layer over the fits whose rows have the values `where`."""
     fits = grouped(
         [r for r in rows if r["layer"] == layer and all(r[k] == v for k, v in where.items())],
         ("seed",),
@@ -281,8 +283,8 @@ def _energy(rows, layer, **where):
 
 def _shown_steps(rows):
     """Return up to four values of T for which there are rows."""
-    there = sorted({row["n_steps"] for row in rows})
-    return [n_steps for n_steps in _STEPS if n_steps in there] or there[:4]
+    available = sorted({row["n_steps"] for row in rows})
+    return [n_steps for n_steps in _STEPS if n_steps in available] or available[:4]
 
 
 def _label_outer(axes, x, y):

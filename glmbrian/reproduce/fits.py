@@ -1,11 +1,12 @@
-"""One fit: everything that its result depends on, and what is measured of it.
+"""One fit: everything its result depends on, and the measurements of it.
 
-Fits are plain values, so that they can be sent to another process or machine, and
-named by their content; each loads the digits by itself.
+Fits are plain values, so they can be sent to another process or machine and named by
+their content.  Each loads the digits itself.
 """
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -20,13 +21,13 @@ from .complexity import ann_operations, operations
 from .protocol import SETTINGS, Design
 from .recording import redraw
 
-#: Values of scikit-learn's C that the ANN is tried with.
+#: Values of scikit-learn's C to try for the ANN.
 _SHRINKAGES = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A training of a `GLMClassifier`, and its test.
+    """Training and test of a `GLMClassifier`.
 
     Parameters
     ----------
@@ -38,10 +39,10 @@ class Fit:
     seed : int
         The `random_state`.
     n_train, n_test : int
-        Images a class.
+        Images per class.
     fold, n_folds : int, optional
-        Train without this fold of the training images, and test on it; by default
-        train on all of them, and test on the test images.
+        Train without this fold of the training images and test on it; by default
+        train on all training images and test on the test images.
     device : str
     """
 
@@ -57,20 +58,21 @@ class Fit:
     device: str = "cpp_standalone"
 
     @property
-    def n_presentations(self):
+    def n_presentations(self) -> int:
         """Number of presentations in training."""
         n_images = self.n_train * len(self.design.classes)
         if self.fold is not None:
+            assert self.n_folds is not None
             n_images -= n_images // self.n_folds
         return self.n_epochs * n_images
 
     @property
-    def size(self):
-        """About in proportion to the time that it takes."""
+    def size(self) -> int:
+        """Roughly proportional to the time it takes."""
         return self.n_presentations * self.design.n_steps
 
-    def classifier(self):
-        """Return the classifier, not fitted yet."""
+    def classifier(self) -> GLMClassifier:
+        """Return the unfitted classifier."""
         return GLMClassifier(
             **SETTINGS[self.settings],
             decoding=self.design.decoding,
@@ -83,8 +85,8 @@ class Fit:
             verbose=False,
         )
 
-    def run(self):
-        """Train, test, and return what was measured, as JSON can hold it."""
+    def run(self) -> dict[str, Any]:
+        """Train, test, and return the measurements as JSON-compatible values."""
         digits = _digits(self.design.classes, self.n_train, self.n_test)
         classifier = self.classifier()
         X, y = digits.X_train, digits.y_train
@@ -100,10 +102,10 @@ class Fit:
 
 @dataclass(frozen=True)
 class AnnFit:
-    """The two-layer ANN with one logistic neuron a class, on the pixels' intensities.
+    """The two-layer ANN with one logistic neuron per class, on pixel intensities.
 
-    scikit-learn trains it to its optimum, so that there is nothing to repeat with
-    another seed; cross-validation selects how much its weights are shrunk.
+    scikit-learn trains it to the optimum, so no other seeds are needed;
+    cross-validation selects how strongly the weights are regularized.
     """
 
     classes: tuple
@@ -114,8 +116,8 @@ class AnnFit:
     n_presentations = 0
     size = 0
 
-    def run(self):
-        """Train, test, and return what was measured, as JSON can hold it."""
+    def run(self) -> dict[str, Any]:
+        """Train, test, and return the measurements as JSON-compatible values."""
         digits = _digits(self.classes, self.n_train, self.n_test)
         # One fit at a time: the sweep itself runs several at once.
         search = GridSearchCV(
@@ -136,7 +138,7 @@ class AnnFit:
 
 @dataclass(frozen=True)
 class Build:
-    """Compiles the program of a design, which then serves all fits of it."""
+    """Compiles the program of a design, which all its fits share."""
 
     design: Design
     device: str = "cpp_standalone"
@@ -144,7 +146,7 @@ class Build:
     n_presentations = 0
     size = 0
 
-    def run(self):
+    def run(self) -> dict[str, Any]:
         """Train as little as possible, and return the `timing`."""
         one_each = Fit("package", self.design, 1.0, 1, 0, n_train=1, n_test=1, device=self.device)
         digits = _digits(self.design.classes, 1, 1)
@@ -157,7 +159,7 @@ def _digits(classes, n_train, n_test):
 
 
 def _details(classifier, X, y):
-    """Return what the spikes of the test tell beyond `GLMClassifier.evaluate`."""
+    """Return what the spikes of the test show beyond `GLMClassifier.evaluate`."""
     recording, objective = redraw(classifier, X), classifier.objective
     whole = recording.outcome(objective)
     n_steps = classifier.n_steps
@@ -172,7 +174,7 @@ def _details(classifier, X, y):
     return {
         "recounted_operations_per_class": measures(whole)["operations_per_class"],
         "accuracy_by_spikes": accuracy(whole, "random"),
-        # Of all presentations, those whose (last) decisive spike came at step 1, 2, ...
+        # Fractions of the presentations decided by a spike at step 1, 2, ...
         "decision_steps": (np.bincount(spiked, minlength=n_steps + 1)[1:] / len(y)).tolist(),
         "deadlines": {
             "accuracy": [accuracy(outcome, "potential") for outcome in outcomes],

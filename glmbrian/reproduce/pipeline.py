@@ -3,9 +3,12 @@
 import json
 import platform
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from .._version import __version__
 from ..classifier.classifier import GLMClassifier
@@ -13,19 +16,27 @@ from ..support.progress import Progress
 from ..support.storage import remove_unfinished, write_text
 from . import claims, figures, tables
 from .fits import AnnFit, Build, Fit
-from .protocol import PACKAGE_LEARNING_RATE, SETTINGS
+from .protocol import PACKAGE_LEARNING_RATE, SETTINGS, Protocol
 from .selection import mean_accuracies, selected, selection_fits
 from .sweep import Results, sweep
 
-#: What says, in the folder of the results, which protocol they are of.
+#: The file in the folder of results that describes their protocol.
 _SETTINGS_FILE = "settings.json"
 
-#: Packages on which numbers may depend.
+#: Packages that may affect the results.
 _PACKAGES = ("brian2", "numpy", "scipy", "scikit-learn")
 
 
-def reproduce(targets, protocol, output, workers, device="cpp_standalone", verbose=True, say=print):
-    """Run what is missing of a protocol, and write its tables and figures.
+def reproduce(
+    targets: list[str],
+    protocol: Protocol,
+    output: str | Path,
+    workers: AbstractContextManager[Callable],
+    device: str = "cpp_standalone",
+    verbose: bool = True,
+    say: Callable[[str], Any] = print,
+) -> dict[str, Any]:
+    """Run the missing fits of a protocol, and write its tables and figures.
 
     Parameters
     ----------
@@ -33,21 +44,21 @@ def reproduce(targets, protocol, output, workers, device="cpp_standalone", verbo
         Some of `protocol.TARGETS`.
     protocol : Protocol
     output : str or Path
-        A new or an empty folder, or one with results of the same protocol, which
-        are used again.
+        A new or empty folder, or one with results of the same protocol, which are
+        reused.
     workers : context manager
         See `sweep.local_workers` and `sweep.dask_workers`.
     device : str
-        Of the `GLMClassifier`.
+        `device` of the `GLMClassifier`.
     verbose : bool
         Show a progress bar.
     say : callable
-        Takes the line that tells what is to be done.
+        Called with one line of text that describes the work to do.
 
     Returns
     -------
     dict
-        What was done, how many of the paper's claims hold, and where it is written.
+        What was done, how many of the paper's claims hold, and the output folder.
 
     Raises
     ------
@@ -73,7 +84,7 @@ def reproduce(targets, protocol, output, workers, device="cpp_standalone", verbo
     about["runs"].append({**done, "glmbrian": __version__})
     _write_json(output / _SETTINGS_FILE, about)
     if not study.n_fits:
-        done = {"targets": targets}  # all else would be zeros
+        done = {"targets": targets}  # everything else would be 0
     if checked:
         done["claims_that_hold"] = f"{sum(claim['holds'] for claim in checked)} of {len(checked)}"
     return {**done, "output": str(output)}
@@ -82,8 +93,8 @@ def reproduce(targets, protocol, output, workers, device="cpp_standalone", verbo
 class _Study:
     """The fits of some figures.
 
-    They come in two stages: with the paper's settings, the learning rate of a fit is
-    known only once the cross-validation is over.
+    They run in two stages: with the paper's settings, the learning rate of a fit is
+    known only after cross-validation.
     """
 
     def __init__(self, targets, protocol, device, results):
@@ -95,7 +106,7 @@ class _Study:
         self.first_stage = package_fits + [
             fit for search in self.searches.values() for folds in search.values() for fit in folds
         ]
-        # As many fits follow with the paper's settings.
+        # The second stage has the same number of fits with the paper's settings.
         self.n_fits = len(self.first_stage) + len(package_fits)
         self.n_presentations = sum(fit.n_presentations for fit in self.first_stage + package_fits)
         self.ann = AnnFit(protocol.class_sets[0], protocol.n_train, protocol.n_test, protocol.n_folds)
@@ -113,14 +124,17 @@ class _Study:
         }
 
     def plan(self):
-        """Return what there is to do, in a line."""
+        """Describe the work to do in one line."""
         return (
             f"{self.protocol.name}: {self.n_fits:,} fits of {len(self.searches)} architectures, "
             f"{self.n_presentations / 1e6:,.1f} million presentations"
         )
 
     def fits(self, settings, design):
-        """Return the fits of a design, one a seed; for the paper's, the search must be over."""
+        """Return the fits of a design, one per seed.
+
+        With the paper's settings, the cross-validation must be finished.
+        """
         rate = PACKAGE_LEARNING_RATE
         if settings == "paper":
             rate = selected(mean_accuracies(self.searches[design], self.results))
@@ -161,7 +175,7 @@ class _Study:
         sweep(missing, self.results, workers, finished)
 
     def _build(self, fits, workers, progress):
-        """Compile what `fits` need: two of them at once would both compile it."""
+        """Compile the programs of `fits` first, since parallel fits would each compile theirs."""
         builds = [Build(fit.design, self.device) for fit in fits if isinstance(fit, Fit)]
         if all(build in self.builds for build in builds):
             return
@@ -178,7 +192,7 @@ class _Study:
         if isinstance(fit, Fit):
             timing = result["timing"]
             done["seconds_training"] += timing["run_seconds"]
-            # Far below the time of a build, if each program was built once.
+            # Far below the time of a build if each program was built only once.
             done["most_seconds_to_find_a_program"] = max(
                 done["most_seconds_to_find_a_program"], timing["build_seconds"]
             )
@@ -251,9 +265,9 @@ class _Study:
 
 
 def _description(protocol, device):
-    """Return all that the results depend on.
+    """Return everything the results depend on.
 
-    Of the settings, the protocol replaces the sizes, the learning rate and the seed.
+    The protocol overrides the sizes, the learning rate and the seed of the settings.
     """
     about = {
         "protocol": asdict(protocol),
@@ -269,8 +283,8 @@ def _description(protocol, device):
 
 
 def _earlier_runs(output, about):
-    """Return the runs whose results are in a folder, if they are of what `about` describes."""
-    remove_unfinished(output)  # one may be all that a killed run has left
+    """Return the runs whose results are in a folder, which must match `about`."""
+    remove_unfinished(output)  # a killed run may have left nothing else
     if not output.exists() or (output.is_dir() and not any(output.iterdir())):
         return []
     try:
@@ -279,23 +293,23 @@ def _earlier_runs(output, about):
         earlier = _as_described_today(earlier)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise ValueError(
-            f"output: {output} is not empty, and holds no {_SETTINGS_FILE} of an earlier run; "
-            "choose a new or an empty folder"
+            f"output: {output} is not empty, and has no {_SETTINGS_FILE} of an earlier run; "
+            "choose a new or empty folder"
         ) from None
     if earlier != about:
         differing = [name for name in about if earlier.get(name) != about[name]]
         raise ValueError(
             f"output: {output} holds results of another {', '.join(differing)} (see its "
-            f"{_SETTINGS_FILE}); choose another folder, or remove that one"
+            f"{_SETTINGS_FILE}); choose another folder, or remove this one"
         )
     return runs
 
 
 def _as_described_today(earlier):
-    """Return the description that another version of the package wrote, in this version's form.
+    """Return a description by another version of the package in this version's form.
 
-    Parameters that it did not know yet had their defaults.  The version itself does not matter:
-    unlike with other packages, the same seeds give the same results with any version.
+    Parameters that the other version lacks had their defaults.  The version itself does not
+    matter: the same seeds give the same results with any version, unlike with other packages.
     """
     defaults = GLMClassifier().get_params()
     return {

@@ -1,6 +1,7 @@
-"""What is run: the paper's protocol (Sec. IV), and a quick form of it."""
+"""What to run: the paper's protocol (Sec. IV), and a quick form of it."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ..classifier.classifier import PAPER_SETTINGS, GLMClassifier
 from ..core.objectives import OBJECTIVES
@@ -8,10 +9,12 @@ from ..core.objectives import OBJECTIVES
 #: The paper's figures, by the names of their commands.
 TARGETS = ("basis", "accuracy-vs-k", "accuracy-vs-complexity")
 
-#: Parameters of `GLMClassifier` under which every design is trained: those of the
-#: paper, whose learning rate is selected, and the package's own.
-SETTINGS = {
-    "paper": {name: PAPER_SETTINGS[name] for name in ("batch_size", "weight_scale", "bias_init")},
+_PAPER: dict[str, Any] = PAPER_SETTINGS
+
+#: Parameters of `GLMClassifier` with which every design is trained: the paper's, with a
+#: selected learning rate, and the package's own.
+SETTINGS: dict[str, dict[str, Any]] = {
+    "paper": {name: _PAPER[name] for name in ("batch_size", "weight_scale", "bias_init")},
     "package": {},
 }
 
@@ -38,22 +41,22 @@ class Protocol:
     name : str
         "full" or "quick".
     class_sets : tuple of tuple of int
-        Of the figure of accuracy against K; that against operations has the first.
+        For accuracy against K; accuracy against operations has the first set only.
     n_steps : int
-        T of the figure of accuracy against K.
+        T for accuracy against K.
     k_grid : tuple of int
-        Its values of K.
+        Values of K for accuracy against K.
     t_grid : tuple of int
-        Values of T = K in the figure of accuracy against operations.
+        Values of T = K for accuracy against operations.
     n_train, n_test : int
-        Images a class.
+        Images per class.
     n_epochs : int
     n_seeds : int
-        Fits a point, with ``random_state`` 0, 1, ...
+        Fits per point, with ``random_state`` 0, 1, ...
     learning_rates : tuple of float
-        Of which one is selected a point, for the paper's settings.
+        One of them is selected for each point, for the paper's settings.
     n_folds, selection_epochs : int
-        Of that cross-validation.
+        Folds and epochs of the cross-validation that selects it.
     """
 
     name: str
@@ -69,7 +72,7 @@ class Protocol:
     n_folds: int
     selection_epochs: int
 
-    def designs(self, target):
+    def designs(self, target: str) -> list[Design]:
         """Return the `Design` of each point of a figure, one of `TARGETS`."""
         if target == "accuracy-vs-k":
             sizes = [
@@ -84,8 +87,8 @@ class Protocol:
         return [Design(decoding, *size) for size in sizes for decoding in OBJECTIVES]
 
 
-#: Cross-validation takes 40 epochs in place of 200.  That does not favour the larger
-#: rate: 200 epochs at 1e-4 get only as far as 20 at 1e-3.
+#: Cross-validation takes 40 epochs instead of 200.  That does not favour the larger
+#: rate: 200 epochs at 1e-4 only get as far as 20 at 1e-3.
 FULL = Protocol(
     name="full",
     class_sets=((5, 7), (5, 7, 1, 9), tuple(range(10))),
@@ -94,7 +97,7 @@ FULL = Protocol(
     t_grid=(1, 2, 3, 4, 6, 8, 12, 16, 24, 32),
     n_train=1000,
     n_test=1000,
-    n_epochs=PAPER_SETTINGS["n_epochs"],
+    n_epochs=_PAPER["n_epochs"],
     n_seeds=5,
     learning_rates=(1e-3, 1e-4),
     n_folds=10,

@@ -1,26 +1,30 @@
 """The spikes of a test run, drawn again rather than recorded.
 
-Every random number is a hash of what it is for (see `glmbrian.core.randomness`).  So the
-spikes that a compiled program has drawn can be drawn once more in NumPy, to count
-them, and to see what would have been decided at an earlier deadline.
+Every random number is a hash of its purpose (see `glmbrian.core.randomness`).  So the
+spikes of a compiled program can be drawn again in NumPy, to count them and to find the
+decision at an earlier deadline.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from ..classifier.classifier import GLMClassifier
 from ..classifier.testing import prepare_test
+from ..core.objectives import Objective
 from ..core.randomness import uniforms
 from ..core.rate_code import rate_encode
 from ..devices.problem import Outcome
 
-#: Input spikes, of 8 bytes, that are held at a time.
+#: The most input spikes, of 8 bytes each, to hold at a time.
 _MOST_HELD = 4_000_000
 
 
 @dataclass(frozen=True)
 class Recording:
-    """What happens in the presentations of a test that run to their end.
+    """What happens in the presentations of a test if each runs to its last step.
 
     input_spikes : ndarray of int, shape (n, T)
         Number of spikes of all inputs in each step.
@@ -32,15 +36,15 @@ class Recording:
     outputs: np.ndarray
     potentials: np.ndarray
 
-    def outcome(self, objective, deadline=None):
-        """Return the `Outcome` of decisions by an `Objective` that are made by step `deadline`.
+    def outcome(self, objective: Objective, deadline: int | None = None) -> Outcome:
+        """Return the `Outcome` of decisions by an `Objective` made by step `deadline`.
 
-        By default that is the last step, and the outcome that of the test itself.
+        By default this is the last step, and the outcome equals the test's.
         """
         n, n_steps, _ = self.outputs.shape
         steps = np.full(n, n_steps if deadline is None else deadline)
         if objective.stops_at_first_spike:
-            spiking = self.outputs.any(axis=2)
+            spiking = np.asarray(self.outputs.any(axis=2))
             first = np.where(spiking.any(axis=1), spiking.argmax(axis=1) + 1, n_steps)
             steps = np.minimum(steps, first)
         seen = np.arange(n_steps) < steps[:, np.newaxis]
@@ -53,13 +57,13 @@ class Recording:
         )
 
 
-def redraw(classifier, X):
+def redraw(classifier: GLMClassifier, X: ArrayLike) -> Recording:
     """Return the `Recording` of ``classifier.predict(X)``.
 
     Parameters
     ----------
     classifier : GLMClassifier
-        A fitted one.
+        A fitted classifier.
     X : array_like, shape (n, n_inputs)
         Intensities, as for `GLMClassifier.fit`.
     """
@@ -68,7 +72,7 @@ def redraw(classifier, X):
     n_at_once = max(1, _MOST_HELD // (network.n_steps * network.n_inputs))
     parts = []
     for first in range(0, len(inputs), n_at_once):
-        numbers = np.arange(first, min(first + n_at_once, len(inputs)))
+        numbers: Any = np.arange(first, min(first + n_at_once, len(inputs)))
         spikes = rate_encode(inputs.levels(numbers), testing.input_key, numbers, network.n_steps)
         potentials = _input_potentials(network, theta, spikes)
         outputs = _spike(network, theta, testing, numbers, potentials)
@@ -107,7 +111,7 @@ def _spike(network, theta, testing, numbers, potentials):
 
 
 def _lagged(basis, n_steps):
-    """Return what a spike at step s adds at step t, [t, s, function]: nothing if s >= t."""
+    """Return what a spike at step s adds at step t, [t, s, function]; 0 if s >= t."""
     filters = np.zeros((n_steps, n_steps, basis.n_basis))
     for lag in range(1, min(basis.window, n_steps - 1) + 1):
         later = np.arange(lag, n_steps)

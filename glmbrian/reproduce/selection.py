@@ -1,17 +1,21 @@
 """The learning rate of the paper's settings, by cross-validation.
 
-What scikit-learn's ``GridSearchCV(classifier, {"learning_rate": [...]}, cv=n_folds)``
-does, with each of its fits as a job of its own, so that they are spread over all
-workers, and one that has finished is never repeated.
+This does what scikit-learn's ``GridSearchCV(classifier, {"learning_rate": [...]},
+cv=n_folds)`` does, but with each fit as a separate job: fits are spread over all workers,
+and a finished fit is never repeated.
 """
+
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from .fits import Fit
+from .protocol import Design, Protocol
 
 
-def selection_fits(protocol, design, device):
-    """Return the fits of a cross-validation: of each learning rate one a fold."""
+def selection_fits(protocol: Protocol, design: Design, device: str) -> dict[float, list[Fit]]:
+    """Return the fits of a cross-validation: one per learning rate and fold."""
     return {
         rate: [
             Fit(
@@ -32,7 +36,7 @@ def selection_fits(protocol, design, device):
     }
 
 
-def mean_accuracies(fits, results):
+def mean_accuracies(fits: Mapping[float, list[Fit]], results: Any) -> dict[float, float]:
     """Return the mean accuracy over the folds of each learning rate."""
     return {
         rate: float(np.mean([results[fit]["accuracy"] for fit in folds]))
@@ -40,6 +44,6 @@ def mean_accuracies(fits, results):
     }
 
 
-def selected(accuracies):
-    """Return the learning rate of the highest accuracy, of equals the first."""
-    return max(accuracies, key=accuracies.get)
+def selected(accuracies: dict[float, float]) -> float:
+    """Return the learning rate of the highest accuracy, the first one in a tie."""
+    return max(accuracies, key=accuracies.__getitem__)

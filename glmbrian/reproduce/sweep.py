@@ -1,8 +1,8 @@
-"""Many fits at once, here or on a cluster, of which none is done twice.
+"""Many fits in parallel, here or on a cluster, each done only once.
 
 A job is a dataclass with a method `run`, such as `fits.Fit`.  Its result is kept in a
-file that is named by a hash of the job's content, and written in one piece: a sweep
-that was killed finds what had finished when it is started again.
+file named by a hash of the job's content and written atomically: a sweep that was killed
+finds its finished jobs when it is started again.
 """
 
 import contextlib
@@ -14,9 +14,11 @@ import signal
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import joblib
 from joblib.externals.loky import ProcessPoolExecutor
@@ -31,23 +33,23 @@ from ..support.validation import integer
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 #: Seconds to wait for the scheduler of a cluster.
-_LONGEST_CONNECTING = 10
+LONGEST_CONNECTING = 10
 
 
 class Results:
-    """The results of finished jobs, a file each.
+    """The results of finished jobs, one file each.
 
     Parameters
     ----------
     folder : Path
-        Made with the first result.
+        Created with the first result.
     """
 
-    def __init__(self, folder):
+    def __init__(self, folder: Path):
         self._folder = Path(folder)
 
-    def __contains__(self, job):
-        # A machine that stopped may have left a file without its content.
+    def __contains__(self, job: Any) -> bool:
+        # A crash of the machine may have left a file without its content.
         try:
             kept = json.loads(self._file(job).read_text())
         except (OSError, ValueError):
@@ -57,10 +59,10 @@ class Results:
         checksum = _checksum(job, kept["result"])
         return kept.get("checksum", checksum) == checksum  # version 0.1 wrote none
 
-    def __getitem__(self, job):
+    def __getitem__(self, job: Any) -> dict[str, Any]:
         return json.loads(self._file(job).read_text())["result"]
 
-    def __setitem__(self, job, result):
+    def __setitem__(self, job: Any, result: dict[str, Any]) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         kept = {"job": asdict(job), "result": result, "checksum": _checksum(job, result)}
         write_text(self._file(job), json.dumps(kept, indent=1), "output")
@@ -73,21 +75,26 @@ def _checksum(job, result):
     return content_key([asdict(job), result])
 
 
-def sweep(jobs, results, workers, finished=lambda job, result: None):
-    """Run those of the jobs whose result is not there yet, and keep their results.
+def sweep(
+    jobs: Iterable,
+    results: Results | dict,
+    workers: Callable[[Iterable], Iterable],
+    finished: Callable[[Any, dict], Any] = lambda job, result: None,
+) -> None:
+    """Run the jobs that have no result yet, and keep their results.
 
     Parameters
     ----------
     jobs : iterable
-        Any two that are equal are run once.
+        Equal jobs are run once.
     results : Results or dict
     workers : callable
         See `local_workers` and `dask_workers`.
     finished : callable
-        ``finished(job, result)`` is called after each.
+        ``finished(job, result)`` is called after each job.
     """
     missing = [job for job in dict.fromkeys(jobs) if job not in results]
-    # The largest first, so that no worker is left with one when all else is done.
+    # The largest first, so that no worker is left with a large job at the end.
     missing.sort(key=lambda job: job.size, reverse=True)
     for job, result in workers(joblib.delayed(_run)(job) for job in missing):
         results[job] = result
@@ -99,7 +106,7 @@ def _run(job):
 
 
 @contextlib.contextmanager
-def local_workers(n_jobs):
+def local_workers(n_jobs: int) -> Iterator[Callable[[Iterable], Iterable]]:
     """Yield a function that runs joblib's delayed calls in `n_jobs` processes.
 
     They end with this process, and leave nothing behind.
@@ -109,14 +116,14 @@ def local_workers(n_jobs):
         yield _run_here
         return
     with scratch_folder("glmbrian-workers", tempfile.gettempdir()) as folder:
-        # Each worker gets as many threads as it has cores for itself.
+        # Each worker gets its share of the cores as threads.
         environment = dict.fromkeys(_THREADS, str(max(1, joblib.cpu_count() // n_jobs)))
-        # joblib's own workers do not notice that their parent has ended, and wait for minutes.
+        # joblib's own workers do not notice the end of their parent, and wait for minutes.
         executor = ProcessPoolExecutor(
             n_jobs,
             initializer=_start_worker,
             initargs=(os.getpid(),),
-            env={**environment, "TMPDIR": str(folder)},  # so that what killed ones leave is removed
+            env={**environment, "TMPDIR": str(folder)},  # to remove what killed workers leave
         )
         try:
             # With more calls at a time, the executor's thread would fail at shutdown.
@@ -130,7 +137,7 @@ def _run_here(calls):
 
 
 def _run_in(executor, most, calls):
-    """Yield the results of calls; at most `most` of them are submitted at a time."""
+    """Yield the results of calls, with at most `most` of them submitted at a time."""
     calls, running = iter(calls), set()
     while True:
         # Ctrl-C in a terminal also reaches the workers, which would print tracebacks.
@@ -146,7 +153,7 @@ def _run_in(executor, most, calls):
 
 @contextlib.contextmanager
 def _blocked(number):
-    """Delay a signal, and block it for good in processes that are started meanwhile."""
+    """Delay a signal, and block it permanently in processes started meanwhile."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [number])
     try:
         yield
@@ -156,7 +163,7 @@ def _blocked(number):
 
 def _start_worker(parent):
     """Prepare a process that ends soon after its parent, whatever it is doing."""
-    # tqdm's own lock is a semaphore, which a worker that is stopped leaves behind.
+    # tqdm's default lock is a semaphore, which a killed worker leaves behind.
     tqdm.set_lock(threading.RLock())
 
     def watch():
@@ -168,13 +175,13 @@ def _start_worker(parent):
 
 
 @contextlib.contextmanager
-def dask_workers(address):
+def dask_workers(address: str) -> Iterator[Callable[[Iterable], Iterable]]:
     """Yield a function that runs joblib's delayed calls on a Dask cluster.
 
     Parameters
     ----------
     address : str
-        Of the scheduler, such as "tcp://127.0.0.1:8786".
+        Address of the scheduler, such as "tcp://127.0.0.1:8786".
 
     Raises
     ------
@@ -192,7 +199,7 @@ def dask_workers(address):
             "dask: a cluster needs Dask; install it with: pip install 'glmbrian[cluster]'"
         ) from None
     try:
-        client = Client(address, timeout=_LONGEST_CONNECTING, set_as_default=True)
+        client = Client(address, timeout=LONGEST_CONNECTING, set_as_default=True)
     except (OSError, ValueError) as error:
         raise OSError(f"dask: no scheduler answers at {address!r}: {error}") from None
     with client:
@@ -200,9 +207,9 @@ def dask_workers(address):
         if not threads or max(threads) > 1:
             found = f"they have {threads} threads" if threads else "there are none"
             raise ValueError(
-                "dask: a cluster needs workers with one thread each, since Brian 2 is not made "
-                f"for several, but {found}; start them with: dask worker {address} --nthreads 1"
+                "dask: a cluster needs workers with one thread each, since Brian 2 is not "
+                f"thread-safe, but {found}; start them with: dask worker {address} --nthreads 1"
             )
         with joblib.parallel_config(backend="dask"):
-            # Each job takes long enough to be submitted by itself.
+            # Jobs are long enough to submit one by one.
             yield joblib.Parallel(n_jobs=-1, batch_size=1, return_as="generator_unordered")

@@ -1,17 +1,23 @@
-"""Results as tidy tables: one row a fit, and means with 95% intervals."""
+"""Results as tidy tables: one row per fit, and means with 95% intervals."""
 
 import csv
 import io
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import t as student
 
 from ..support.storage import write_text
 from .complexity import energy
+from .fits import AnnFit, Fit
+from .protocol import Design
 from .selection import selected
 
-#: Results of a fit that are a number each.
+#: Results of a fit that are single numbers.
 MEASURES = (
     "accuracy",
     "mean_decision_step",
@@ -21,18 +27,18 @@ MEASURES = (
     "recounted_operations_per_class",
 )
 
-#: What the fits of a figure share if they differ in the seed alone.
+#: Columns shared by the fits of a figure that differ only in the seed.
 POINT = ("settings", "decoder", "classes", "n_steps", "n_basis")
 
 GAP = "first-to-spike minus rate"
 
 
-def fit_row(fit, result):
+def fit_row(fit: Fit, result: dict) -> dict[str, Any]:
     """Return the row of a `fits.Fit`.
 
-    `accuracy_by_spikes` is that under which ties and silence are decided at random,
-    not by membrane potentials; `recounted_operations_per_class` is a count made from
-    the spikes of the test, drawn again.
+    For `accuracy_by_spikes`, ties and silence are decided at random, not by membrane
+    potentials; `recounted_operations_per_class` is counted from the spikes of the test,
+    drawn again.
     """
     return {
         **_point(fit),
@@ -42,22 +48,22 @@ def fit_row(fit, result):
     }
 
 
-def ann_row(fit, result):
+def ann_row(fit: AnnFit, result: dict) -> dict[str, Any]:
     """Return the row of a `fits.AnnFit`."""
     measured = {name: result.get(name, "") for name in MEASURES}
     return {**_ann_point(fit), "learning_rate": "", **measured}
 
 
-def decision_time_rows(fit, result):
-    """Return of each step the fraction of test images that a spike decided there."""
+def decision_time_rows(fit: Fit, result: dict) -> list[dict]:
+    """Return the fraction of test images decided by a spike in each step."""
     return [
         {**_point(fit), "seed": fit.seed, "step": step, "fraction": fraction}
         for step, fraction in enumerate(result["decision_steps"], start=1)
     ]
 
 
-def deadline_rows(fit, result):
-    """Return what would have been decided by each step, and for how many operations."""
+def deadline_rows(fit: Fit, result: dict) -> list[dict]:
+    """Return the results if decisions are made by each step, and their operations."""
     by_step = result["deadlines"]
     return [
         {**_point(fit), "seed": fit.seed, "deadline": step + 1}
@@ -66,12 +72,9 @@ def deadline_rows(fit, result):
     ]
 
 
-def operation_rows(fit, result):
-    """Return the operations an image by layer and kind, and their energy in additions.
-
-    Also of an `fits.AnnFit`.
-    """
-    point = {**_point(fit), "seed": fit.seed} if hasattr(fit, "design") else _ann_point(fit)
+def operation_rows(fit: Fit | AnnFit, result: dict) -> list[dict]:
+    """Return the operations per image by layer and kind, and their energy in additions."""
+    point = {**_point(fit), "seed": fit.seed} if isinstance(fit, Fit) else _ann_point(fit)
     return [
         {
             **point,
@@ -85,8 +88,8 @@ def operation_rows(fit, result):
     ]
 
 
-def rate_rows(design, accuracies):
-    """Return the cross-validated accuracy of each learning rate, and which was selected."""
+def rate_rows(design: Design, accuracies: dict[float, float]) -> list[dict]:
+    """Return the cross-validated accuracy of each learning rate, and the selected rate."""
     point = _design_point(design)
     best = selected(accuracies)
     return [
@@ -109,7 +112,7 @@ def _design_point(design):
 
 
 def _ann_point(fit):
-    """Return the columns of the ANN, which has neither steps nor seeds."""
+    """Return the columns for the ANN, which has no steps and no seeds."""
     empty = dict.fromkeys([*POINT, "seed"], "")
     return {**empty, "decoder": "ann", "classes": _class_name(fit.classes)}
 
@@ -121,27 +124,24 @@ def _class_name(classes):
 # ------------------------------------------------------------------ summaries
 
 
-def interval(values):
-    """Return mean, and lower and upper end of Student's 95% interval of the mean.
-
-    Of at least two values.
-    """
-    values = np.asarray(values, dtype=float)
-    mean = values.mean()
-    half = student.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
+def interval(values: ArrayLike) -> tuple[float, float, float]:
+    """Return the mean of at least two values, and the ends of Student's 95% interval of it."""
+    array = np.asarray(values, dtype=float)
+    mean = array.mean()
+    half = student.ppf(0.975, len(array) - 1) * array.std(ddof=1) / np.sqrt(len(array))
     return float(mean), float(mean - half), float(mean + half)
 
 
-def grouped(rows, keys):
-    """Return lists of the rows that agree in the columns `keys`, by their values."""
+def grouped(rows: Iterable[dict], keys: Sequence[str]) -> dict[tuple, list[dict]]:
+    """Return the rows grouped by their values in the columns `keys`."""
     groups = defaultdict(list)
     for row in rows:
         groups[tuple(row[key] for key in keys)].append(row)
     return dict(groups)
 
 
-def gap_rows(rows):
-    """Return, seed by seed, the measures of first-to-spike less those of rate decoding."""
+def gap_rows(rows: list[dict]) -> list[dict]:
+    """Return, for each seed, the measures of first-to-spike minus those of rate decoding."""
     keys = [key for key in (*POINT, "seed") if key != "decoder"]
     gaps = []
     for pair in grouped(rows, keys).values():
@@ -151,8 +151,10 @@ def gap_rows(rows):
     return gaps
 
 
-def summary(rows, keys=POINT, measures=MEASURES):
-    """Return mean and interval over the seeds: one row a point and measure."""
+def summary(
+    rows: list[dict], keys: Sequence[str] = POINT, measures: Sequence[str] = MEASURES
+) -> list[dict]:
+    """Return the mean and interval over the seeds: one row per point and measure."""
     table = []
     for values, group in grouped(rows, keys).items():
         for name in measures:
@@ -164,8 +166,8 @@ def summary(rows, keys=POINT, measures=MEASURES):
     return table
 
 
-def write_csv(path, rows):
-    """Write rows, dicts of the same keys, with a header."""
+def write_csv(path: Path, rows: list[dict]) -> None:
+    """Write rows, dicts with the same keys, with a header."""
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()

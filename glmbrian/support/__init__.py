@@ -1,1 +1,1 @@
-"""What any package needs: checks of arguments, files, processes, progress."""
+"""General helpers: argument checks, files, processes, progress."""

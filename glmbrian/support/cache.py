@@ -1,12 +1,12 @@
 """Compiled programs, kept so that the same network is compiled only once.
 
-A program is found by a hash of all that its code depends on.  It is built in a
-folder of its own and moved into place when complete, so that two processes may
-build the same program at once and a build that was cut short is never used.  It is
-kept with a list of its files and their hashes: a program that has been damaged is rebuilt.
+A program is found by a hash of everything its code depends on.  It is built in a
+separate folder and moved into place when complete: two processes may build the same
+program at once, and an interrupted build is never used.  It is kept with a list of its
+files and their hashes, and rebuilt if it has been damaged.
 
 Since programs are run, only files that nobody else could have written are used.  Since they
-are also removed, each one is marked: the folder may hold other things, too.
+are also removed, each one is marked: the folder may also hold other things.
 """
 
 import atexit
@@ -18,16 +18,18 @@ import os
 import re
 import stat
 import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from .scratch import MARKER, hold, is_full, is_own, mark, scratch_folder
 from .validation import warn
 
-#: When all programs take more bytes than this, those unused for longest are removed.
-#: One program takes half a megabyte, or three with GeNN.
+#: When all programs together take more bytes than this, the least recently used are removed.
+#: One program takes half a megabyte, or three megabytes with GeNN.
 MOST_BYTES = 300_000_000
 
-#: The names of programs' folders, as `content_key` makes them.
+#: The names of programs' folders, as made by `content_key`.
 _NAME = re.compile("[0-9a-f]{24}")
 
 #: The file in a program's folder that lists all others.
@@ -35,32 +37,32 @@ _FILE_LIST = "files.json"
 
 
 class _CannotKeep(Exception):
-    """A folder cannot hold programs, or not this one; the message says why."""
+    """A folder cannot hold programs, or cannot hold this one; the message says why."""
 
 
-def cache_folder():
+def cache_folder() -> Path:
     """Return the folder of compiled programs, as an absolute path.
 
-    The environment variable ``GLMBRIAN_CACHE_DIR``, else a folder ``glmbrian`` in
-    the user's cache folder.
+    It is the environment variable ``GLMBRIAN_CACHE_DIR``, or else a folder ``glmbrian``
+    in the user's cache folder.
     """
-    chosen = os.environ.get("GLMBRIAN_CACHE_DIR")
+    chosen: str | Path | None = os.environ.get("GLMBRIAN_CACHE_DIR")
     if not chosen:
         base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         chosen = Path(base) / "glmbrian"
-    # Programs are started in other working folders.
+    # Absolute, since programs are started in other working folders.
     return Path(chosen).expanduser().resolve()
 
 
-def content_key(content):
-    """Return a short hash of `content`, which JSON can write."""
+def content_key(content: Any) -> str:
+    """Return a short hash of `content`, which must be serialisable as JSON."""
     text = json.dumps(content, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
 @contextlib.contextmanager
-def find_or_build(key, build):
-    """Yield the folder of the program `key`, which no process removes meanwhile.
+def find_or_build(key: str, build: Callable[[Path], None]) -> Iterator[Path]:
+    """Yield the folder of the program `key`, which no process removes in the meantime.
 
     Parameters
     ----------
@@ -83,13 +85,13 @@ def find_or_build(key, build):
         try:
             program, _ = _find_or_build(_programs, key, build, stack)
         except _CannotKeep as problem:
-            stack.close()  # which makes room
+            stack.close()  # frees space
             try:
                 program, is_new = _find_or_build(_temporary_programs, key, build, stack)
             except _CannotKeep as second:
                 raise OSError(
                     f"no folder can hold the compiled program. The cache: {problem}. The folder for "
-                    f"temporary files: {second}. Make room in {tempfile.gettempdir()}, or set the "
+                    f"temporary files: {second}. Free space in {tempfile.gettempdir()}, or set the "
                     "environment variable TMPDIR to another folder"
                 ) from None
             if is_new:
@@ -100,14 +102,14 @@ def find_or_build(key, build):
         yield program
 
 
-def kept_programs():
+def kept_programs() -> tuple[int, int]:
     """Return how many compiled programs are kept, and their size in bytes."""
     programs = _kept(_programs())
     return len(programs), sum(map(_size, programs))
 
 
-def clear():
-    """Remove the compiled programs; they are compiled again when they are needed.
+def clear() -> tuple[int, int, list[str]]:
+    """Remove the compiled programs; they are compiled again when needed.
 
     Returns
     -------
@@ -152,7 +154,7 @@ def _temporary_programs():
 
 def _find_or_build(find_folder, key, build, stack):
     """Return the folder of a program, held until the `stack` is closed, and whether it is new."""
-    with _place_problems():
+    with _folder_problems():
         programs = find_folder()
         program = programs / key
         if os.path.lexists(programs):
@@ -170,16 +172,16 @@ def _find_or_build(find_folder, key, build, stack):
         if is_full(programs, error):
             raise _CannotKeep(f"the disk of {programs} is full ({_first_line(error)})") from error
         raise
-    with _place_problems():
+    with _folder_problems():
         _list_files(built)
         stack.callback(os.close, hold(built, alone=False))
-        placed = _place(built, program, stack)
+        placed = _move_into_place(built, program, stack)
         _remove_oldest(programs)
     return placed, True
 
 
 @contextlib.contextmanager
-def _place_problems():
+def _folder_problems():
     try:
         yield
     # Path.home() raises a RuntimeError if there is no home folder.
@@ -218,7 +220,7 @@ def _find(program, stack):
         return True
 
 
-def _place(built, program, stack):
+def _move_into_place(built, program, stack):
     """Move a program to where others find it; return where it is now."""
     with contextlib.suppress(OSError):
         return built.rename(program)
@@ -229,7 +231,7 @@ def _place(built, program, stack):
         if is_own(program):
             _remove(program)
         return built.rename(program)
-    return built  # it is removed when the `stack` is closed
+    return built  # removed when the `stack` is closed
 
 
 # ------------------------------------------------------------------ files of a program
@@ -248,13 +250,13 @@ def _require_private(folder):
 
 
 def _require_owner(path, about):
-    """Raise an OSError if a file belongs to another user; root may write everywhere anyway."""
+    """Raise an OSError if a file belongs to another user, except root, who may write anywhere."""
     if about.st_uid not in (0, os.geteuid()):
         raise OSError(f"{path} belongs to another user")
 
 
 def _list_files(program):
-    """Write the list of a program's files, and let no other user change them."""
+    """Write the list of a program's files, and forbid other users to change them."""
     (program / _FILE_LIST).write_text(json.dumps(_states(program)))
     for path in _paths(program):
         mode = path.lstat().st_mode
@@ -285,15 +287,15 @@ def _is_whole(program):
 
 
 def _paths(program):
-    """Return the folder of a program, and all that is in it, without following links."""
+    """Return the folder of a program and everything in it, without following links."""
     paths = [program]
-    for place, folders, files in os.walk(program):
-        paths += [Path(place, name) for name in folders + files]
+    for parent, folders, files in os.walk(program):
+        paths += [Path(parent, name) for name in folders + files]
     return paths
 
 
 def _states(program):
-    """Return whether each file is executable and its hash, by its name in the program's folder."""
+    """Return, by name in the program's folder, whether each file is executable, and its hash."""
     states = {}
     for path in _paths(program):
         name, mode = str(path.relative_to(program)), path.lstat().st_mode
@@ -340,14 +342,14 @@ def _remove(program):
     lock = hold(program, alone=True)
     try:
         with scratch_folder("building", program.parent) as workplace:
-            # Nobody finds it while it is being removed.
+            # After this no other process finds it.
             program.rename(workplace / "removed")
     finally:
         os.close(lock)
 
 
 def _remove_oldest(programs):
-    """Remove the programs that have been unused for longest, down to `MOST_BYTES`."""
+    """Remove the least recently used programs until the rest take at most `MOST_BYTES`."""
     ages = {}
     for program in _kept(programs):
         # Another process may be removing the same ones.
@@ -356,7 +358,7 @@ def _remove_oldest(programs):
     total = 0
     for program in sorted(ages, key=ages.get, reverse=True):
         size = _size(program)
-        # The newest stays, however large it is.
+        # The newest stays, whatever its size.
         if total == 0 or total + size <= MOST_BYTES:
             total += size
             continue

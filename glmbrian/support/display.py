@@ -1,9 +1,11 @@
 """How objects are shown at a prompt and in a notebook."""
 
 import html
+from collections.abc import Mapping
+from typing import Any
 
 
-def html_table(title, rows):
+def html_table(title: str, rows: Mapping[str, Any]) -> str:
     """Return an HTML table of names and values under a title."""
     cells = "".join(
         f'<tr><th style="text-align: left">{html.escape(str(name))}</th>'
@@ -14,11 +16,11 @@ def html_table(title, rows):
 
 
 class Described:
-    """A Brian object that says what it is, and whose state variables editors complete.
+    """A Brian object that describes itself, and whose state variables editors complete.
 
-    Brian's own ``repr`` shows little but the clock, and Brian gives state variables as
-    attributes without listing them.  It comes before Brian's class among the parents of a
-    class, which defines `_title` and `_description`, a dict of names to values.
+    Brian's own ``repr`` shows little but the clock, and Brian offers state variables as
+    attributes without listing them.  List this class before Brian's among the base classes,
+    and define `_title` and `_description`, a dict of names to values.
     """
 
     def __repr__(self):

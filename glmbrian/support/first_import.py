@@ -7,10 +7,10 @@ import threading
 _importing = threading.Lock()
 
 
-def import_brian():
-    """Import Brian 2, whichever thread is the first to need it.
+def import_brian() -> None:
+    """Import Brian 2, whichever thread needs it first.
 
-    Brian 2 sets a handler for Ctrl-C on import, which only the main thread is allowed to do.
+    Brian 2 sets a handler for Ctrl-C on import, which only the main thread may do.
     Each subpackage that needs Brian calls this before its modules are imported.
     """
     if "brian2" in sys.modules:

@@ -1,7 +1,7 @@
 """Commands that end with this process, however it ends.
 
-Each runs in a session of its own, beside a shell that kills everything that the command has
-started as soon as this process has ended or no longer needs it.
+Each runs in its own session, beside a shell that kills everything the command has started
+as soon as this process has ended or no longer needs it.
 """
 
 import contextlib
@@ -9,9 +9,12 @@ import os
 import selectors
 import signal
 import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
-#: `read` returns when the other end of the pipe is closed, which the operating system also
-#: does for a killed process.  "kill 0" reaches the whole group, including this shell.
+#: `read` returns when the other end of the pipe is closed; the operating system does that for
+#: a killed process, too.  "kill 0" reaches the whole group, including this shell.
 _WATCH = """
 exec 3<&0 </dev/null
 (read -r ended <&3; kill -KILL 0) >/dev/null 2>&1 &
@@ -26,12 +29,14 @@ exit $code
 #: Seconds to wait for killed processes to close their output.
 _LONGEST_ENDING = 5
 
-_running = set()
+_running: set[subprocess.Popen[bytes]] = set()
 
 
 @contextlib.contextmanager
-def watched(command, cwd=None, env=None):
-    """Run a command within a context, and at its end kill everything that it has started.
+def watched(
+    command: Sequence[Any], cwd: str | Path | None = None, env: dict[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a command within a context, and at its end kill everything the command has started.
 
     Parameters
     ----------
@@ -42,8 +47,8 @@ def watched(command, cwd=None, env=None):
     Yields
     ------
     subprocess.Popen
-        Its `stdout` is a binary stream of all that the command writes, including errors.  The
-        command gets no input.
+        Its `stdout` is a binary stream of everything the command writes, including errors.
+        The command gets no input.
     """
     process = subprocess.Popen(
         ["/bin/sh", "-c", _WATCH, "sh", *map(str, command)],
@@ -62,16 +67,18 @@ def watched(command, cwd=None, env=None):
         if process.returncode is None:
             with contextlib.suppress(OSError):  # the group may have just ended
                 os.killpg(process.pid, signal.SIGKILL)
-            # Their output ends when the last of them has, so that no more files are written.
+            # Output ends when the last of them has ended, after which no more files are written.
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.communicate(timeout=_LONGEST_ENDING)
-        process.stdin.close()
-        process.stdout.close()
+        process.stdin.close()  # type: ignore[union-attr]
+        process.stdout.close()  # type: ignore[union-attr]
         process.wait()
 
 
-def run_watched(command, cwd=None, env=None):
-    """Run a command to its end.
+def run_watched(
+    command: Sequence[Any], cwd: str | Path | None = None, env: dict[str, str] | None = None
+) -> tuple[int, str]:
+    """Run a command to completion.
 
     Parameters
     ----------
@@ -83,15 +90,17 @@ def run_watched(command, cwd=None, env=None):
     returncode : int
         See `how_it_ended`.
     output : str
-        All that it wrote, including errors.
+        Everything it wrote, including errors.
     """
     with watched(command, cwd, env) as process:
-        output = process.stdout.read().decode(errors="replace")
+        output = process.stdout.read().decode(errors="replace")  # type: ignore[union-attr]
         process.wait()
     return process.returncode, output
 
 
-def lines_of(processes):
+def lines_of(
+    processes: Iterable[subprocess.Popen[bytes]],
+) -> Iterator[tuple[subprocess.Popen[bytes], str | None]]:
     """Yield the lines that `watched` processes write, as pairs of a process and a line.
 
     The line is None once a process has closed its output.
@@ -99,7 +108,7 @@ def lines_of(processes):
     with selectors.DefaultSelector() as selector:
         begun = dict.fromkeys(processes, b"")
         for process in processes:
-            selector.register(process.stdout, selectors.EVENT_READ, process)
+            selector.register(process.stdout, selectors.EVENT_READ, process)  # type: ignore[arg-type]
         while selector.get_map():
             for ready, _ in selector.select():
                 process = ready.data
@@ -107,14 +116,14 @@ def lines_of(processes):
                 *lines, begun[process] = (begun[process] + read).split(b"\n")
                 if not read:
                     selector.unregister(ready.fileobj)
-                    lines = filter(None, [begun.pop(process)])
+                    lines = list(filter(None, [begun.pop(process)]))
                 for line in lines:
                     yield process, line.decode(errors="replace")
                 if not read:
                     yield process, None
 
 
-def how_it_ended(returncode):
+def how_it_ended(returncode: int) -> str:
     """Describe in words how a `watched` process has ended."""
     # A shell reports a signal by adding 128.
     number = -returncode if returncode < 0 else returncode - 128
@@ -127,7 +136,7 @@ def how_it_ended(returncode):
 
 
 def _leave_to_parent():
-    """Let a forked copy forget the processes: they belong to the process that started them."""
+    """Make a forked copy forget the processes, which belong to the process that started them."""
     for process in _running:
         process.stdin.close()
     _running.clear()

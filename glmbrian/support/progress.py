@@ -2,25 +2,26 @@
 
 import contextlib
 import sys
+from typing import Any
 
 from tqdm import tqdm
 
 
 class Progress:
-    """A bar that is told how many presentations are done.
+    """A progress bar; call it with the number of presentations done.
 
-    It shows only for what takes more than a second.
+    It appears only if the task takes more than a second.
 
     Parameters
     ----------
     task : str
-        What goes on, such as "training".
+        Name of the task, such as "training".
     total : int
         Number of presentations.
     show : bool
     """
 
-    def __init__(self, task, total, show):
+    def __init__(self, task: str, total: int, show: bool) -> None:
         self._task = task
         self._bar = tqdm(
             total=total,
@@ -32,30 +33,30 @@ class Progress:
             file=_Forgiving(sys.stderr),
         )
 
-    def __enter__(self):
+    def __enter__(self) -> "Progress":
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: Any) -> None:
         self._bar.close()
 
-    def compiling(self):
-        """Say that a program is being compiled, which takes seconds at once."""
+    def compiling(self) -> None:
+        """Show at once that a program is being compiled, which takes seconds."""
         self._bar.delay = 0
         self._bar.set_description("compiling")
 
-    def __call__(self, done):
+    def __call__(self, done: int) -> None:
         if done == 0:
-            # Compiling, if any, is over and does not count into the speed.
+            # Any compiling is over, and does not count in the speed.
             self._bar.reset()
             self._bar.set_description(self._task, refresh=False)
         self._bar.update(done - self._bar.n)
 
 
 class _Forgiving:
-    """A stream that loses what it cannot write, to a full disk or a closed pipe.
+    """A stream that drops what it cannot write, for example to a full disk or a closed pipe.
 
-    An error must not end a fit, nor even reach tqdm, which would keep its lock: all bars
-    of other threads would wait for ever.
+    An error must not end a fit.  It must not even reach tqdm, which would keep its lock, and
+    all bars of other threads would wait forever.
     """
 
     def __init__(self, stream):
@@ -74,10 +75,10 @@ class _Forgiving:
 
 
 class Silent:
-    """Stands in for `Progress` where nobody looks."""
+    """Replaces `Progress` where nothing is shown."""
 
-    def compiling(self):
+    def compiling(self) -> None:
         pass
 
-    def __call__(self, done):
+    def __call__(self, done: int) -> None:
         pass

@@ -1,26 +1,33 @@
 """Arguments that had another name in an earlier version."""
 
+from collections.abc import Callable
 from functools import wraps
+from typing import ParamSpec, TypeVar
 
 from .validation import warn
 
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
 
-def renamed(**new_names):
-    """Return a decorator that lets a function take arguments under their former names, too.
+
+def renamed(
+    **new_names: str,
+) -> Callable[[Callable[_Parameters, _Result]], Callable[_Parameters, _Result]]:
+    """Return a decorator that lets a function also take arguments under their former names.
 
     Parameters
     ----------
     **new_names : str
-        Of each former name, the present one.
+        The present name for each former name.
     """
 
-    def decorate(function):
+    def decorate(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
         @wraps(function)
-        def call(*arguments, **named):
+        def call(*arguments: _Parameters.args, **named: _Parameters.kwargs) -> _Result:
             for old in new_names.keys() & named.keys():
                 new = new_names[old]
                 if new in named:
-                    raise TypeError(f"{old} is the former name of {new}: give {new} alone")
+                    raise TypeError(f"{old} is the former name of {new}: pass only {new}")
                 warn_of_former_name(old, new)
                 named[new] = named.pop(old)
             return function(*arguments, **named)
@@ -30,5 +37,5 @@ def renamed(**new_names):
     return decorate
 
 
-def warn_of_former_name(old, new):
-    warn(f"{old} is now called {new}; the former name will go away", DeprecationWarning)
+def warn_of_former_name(old: str, new: str) -> None:
+    warn(f"{old} is now called {new}; the former name will be removed", DeprecationWarning)

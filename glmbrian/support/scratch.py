@@ -1,7 +1,7 @@
-"""Folders that are removed with the process that made them, even if it is killed.
+"""Folders that disappear with the process that made them, even if it is killed.
 
 Such a folder holds a file that its process keeps locked.  If the lock is free, the process
-has ended: the next one that makes a folder of the same kind removes what it left behind.
+has ended: the next process that makes a folder of the same kind removes the leftovers.
 """
 
 import contextlib
@@ -13,28 +13,29 @@ import shutil
 import stat
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
-#: The file that marks a folder as the package's own, and is locked while the folder is in use.
+#: The file that marks a folder as made by the package, and is locked while the folder is in use.
 MARKER = ".glmbrian"
 
 #: Seconds after which the process that made an unmarked folder must have been killed.
 _LONGEST_BEGINNING = 24 * 3600
 
-#: A disk with less room than this, in bytes, counts as full.
-_LEAST_ROOM = 10_000_000
+#: A disk with less free space than this, in bytes, counts as full.
+LEAST_ROOM = 10_000_000
 
 
 @contextlib.contextmanager
-def scratch_folder(kind, parent):
+def scratch_folder(kind: str, parent: str | Path) -> Iterator[Path]:
     """Make a folder, and remove it with everything in it afterwards.
 
-    Folders of this kind that killed processes of the same user have left behind are removed, too.
+    This also removes folders of the same kind left behind by killed processes of the same user.
 
     Parameters
     ----------
     kind : str
-        Begins the folder's name.
+        Beginning of the folder's name.
     parent : str or Path
         The folder to make it in.
 
@@ -54,17 +55,17 @@ def scratch_folder(kind, parent):
         yield folder
     finally:
         if os.getpid() == process:  # not a forked copy
-            # If it cannot be removed now, a later process will try.
+            # If it cannot be removed now, a later process will try again.
             with contextlib.suppress(OSError):
                 _remove(folder, lock)
 
 
-def mark(folder):
-    """Make `folder` one of the package's own."""
+def mark(folder: Path) -> None:
+    """Mark `folder` as made by the package."""
     os.close(os.open(folder / MARKER, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
 
 
-def is_own(folder):
+def is_own(folder: Path) -> bool:
     """Whether `folder` is marked, and both it and its mark belong to this user."""
     try:
         about, mark = folder.lstat(), (folder / MARKER).lstat()
@@ -77,15 +78,15 @@ def is_own(folder):
     )  # fmt: skip
 
 
-def hold(folder, alone):
+def hold(folder: Path, alone: bool) -> int:
     """Lock a marked folder until the returned file descriptor is closed with `os.close`.
 
     Raises
     ------
     FileNotFoundError
-        If there is no marked folder, or it was removed meanwhile.
+        If there is no marked folder, or it has just been removed.
     BlockingIOError
-        If another process holds it, and either of the two wants it `alone`.
+        If another process holds it, and either process wants it `alone`.
     """
     path = folder / MARKER
     # Without O_NONBLOCK, opening a named pipe would wait.  On network file systems, an
@@ -110,7 +111,7 @@ def hold(folder, alone):
     return lock
 
 
-def is_full(folder, error):
+def is_full(folder: str | Path, error: BaseException) -> bool:
     """Whether `error` came from a full disk or quota.
 
     Not all such errors say so; then the free space of `folder` decides.
@@ -118,7 +119,7 @@ def is_full(folder, error):
     text = str(error)
     if any(os.strerror(number) in text for number in (errno.ENOSPC, errno.EDQUOT)):
         return True
-    return shutil.disk_usage(folder).free < _LEAST_ROOM
+    return shutil.disk_usage(folder).free < LEAST_ROOM
 
 
 def _begin(kind, parent):
@@ -128,7 +129,7 @@ def _begin(kind, parent):
             mark(folder)
             return folder, hold(folder, alone=True)
         except (FileNotFoundError, BlockingIOError):
-            continue  # another process took it for one that was left behind
+            continue  # another process mistook it for a leftover
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -149,13 +150,13 @@ def _remove_if_left(folder):
         return
     about = folder.lstat()
     age = time.time() - about.st_mtime
-    # A process that was killed before it could mark its folder has put nothing into it.
+    # A process killed before it could mark its folder has put nothing into it.
     if about.st_uid == os.geteuid() and age > _LONGEST_BEGINNING:
         folder.rmdir()
 
 
 def _remove(folder, lock):
-    """Remove a folder, its mark last, so that it is known as the package's own until then."""
+    """Remove a folder, its mark last, so that the folder is recognised as ours until then."""
     try:
         for path in folder.iterdir():
             if path.name == MARKER:

@@ -1,4 +1,4 @@
-"""Files that are written as a whole or not at all, and archives of arrays with checksums."""
+"""Files written completely or not at all, and archives of arrays with checksums."""
 
 import contextlib
 import errno
@@ -14,11 +14,13 @@ import stat
 import struct
 import time
 import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 
-#: The version of the archives' format.  Those of glmbrian 0.1 have neither this number nor a
+#: The version of the archives' format.  Archives of glmbrian 0.1 have neither this number nor a
 #: checksum.
 FORMAT = 2
 
@@ -35,17 +37,17 @@ _HEADER_READERS = {
 
 
 @contextlib.contextmanager
-def replacing(path, name="path"):
+def replacing(path: str | Path, name: str = "path") -> Iterator[BinaryIO]:
     """Yield a binary file that takes the place of `path` once it is complete.
 
-    If `path` is a link, its target is replaced.  A new file gets the usual permissions of
-    the process; one that replaces a file keeps the permissions of that file.
+    If `path` is a link, its target is replaced.  A new file gets the default permissions of
+    the process; a file that replaces another keeps the other's permissions.
 
     Parameters
     ----------
     path : str or Path
     name : str
-        Of the argument, for messages.
+        Name of the argument, for messages.
 
     Raises
     ------
@@ -59,7 +61,7 @@ def replacing(path, name="path"):
     try:
         mode = _mode_to_replace(target, path, name)
         remove_unfinished(target.parent)
-        # Both in one folder, hence on one disk.
+        # In the same folder, hence on the same disk.
         unfinished = target.parent / f".unfinished-{secrets.token_hex(8)}"
         # Let the system apply the umask, which can only be read by changing it.
         handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
@@ -82,19 +84,19 @@ def replacing(path, name="path"):
         raise
 
 
-def write_text(path, text, name="path"):
-    """Write a text file, as `replacing` does."""
+def write_text(path: str | Path, text: str, name: str = "path") -> None:
+    """Write a text file, with `replacing`."""
     with replacing(path, name) as file:
         file.write(text.encode())
 
 
-def remove_unfinished(folder):
-    """Remove unfinished files that killed processes of this user have left in `folder`."""
+def remove_unfinished(folder: str | Path) -> None:
+    """Remove unfinished files that killed processes of this user left in `folder`."""
     for path in Path(folder).glob(".unfinished-*"):
         with contextlib.suppress(OSError):
             about = path.lstat()
             is_own = stat.S_ISREG(about.st_mode) and about.st_uid == os.geteuid()
-            # A file that has just been made may not be locked yet.
+            # A new file may not be locked yet.
             is_old = time.time() - about.st_mtime > _SECONDS_TO_LOCK
             if _UNFINISHED_NAME.fullmatch(path.name) and is_own and is_old:
                 with open(path, "rb+") as file:
@@ -107,17 +109,17 @@ _SECONDS_TO_LOCK = 1
 
 
 @contextlib.contextmanager
-def new_folder(path, name="path"):
+def new_folder(path: str | Path, name: str = "path") -> Iterator[Path]:
     """Make a folder that stays only if it is complete.
 
-    An unfinished one that a killed process has left at `path` is replaced.
+    An unfinished folder left at `path` by a killed process is replaced.
 
     Parameters
     ----------
     path : str or Path
         A new or empty folder, or an unfinished one.
     name : str
-        Of the argument, for messages.
+        Name of the argument, for messages.
 
     Yields
     ------
@@ -132,7 +134,7 @@ def new_folder(path, name="path"):
     """
     path = as_path(path, name)
     marker = path / _UNFINISHED
-    made = [place for place in (path, *path.parents) if not os.path.lexists(place)]
+    made = [folder for folder in (path, *path.parents) if not os.path.lexists(folder)]
     try:
         with contextlib.ExitStack() as stack:
             try:
@@ -142,12 +144,12 @@ def new_folder(path, name="path"):
             except FileExistsError:
                 raise ValueError(f"{name} must be new or empty, but {path} is not") from None
             file = stack.enter_context(open(marker, "a"))
-            # The system releases the lock when the process ends, whatever ends it.
+            # The system releases the lock when the process ends, for whatever reason.
             if not _lock(file):
                 raise OSError(f"{name}: another process is writing into {path}")
             try:
                 _remove_all_but(marker)
-                marker.write_text(_UNFINISHED_SAYS)
+                marker.write_text(_UNFINISHED_TEXT)
                 yield path
                 marker.unlink()
             except BaseException:
@@ -155,9 +157,9 @@ def new_folder(path, name="path"):
                 marker.unlink(missing_ok=True)
                 raise
     except BaseException as error:
-        for place in made:
+        for folder in made:
             with contextlib.suppress(OSError):
-                place.rmdir()
+                folder.rmdir()
         if isinstance(error, OSError):
             raise _unwritable(error, path, name, "into ") from None
         raise
@@ -165,15 +167,15 @@ def new_folder(path, name="path"):
 
 #: The file that is in a folder until the folder is complete.
 _UNFINISHED = ".unfinished-export"
-_UNFINISHED_SAYS = "glmbrian is writing this folder, or was stopped: it can be removed.\n"
+_UNFINISHED_TEXT = "glmbrian is writing this folder, or was stopped: it can be removed.\n"
 
 
 def _is_marker(path):
     if path.is_symlink() or not path.is_file():
         return False
-    # An empty marker is that of a process that was stopped before it wrote anything else.
-    said = path.read_bytes()[: len(_UNFINISHED_SAYS)].decode(errors="replace")
-    return said == _UNFINISHED_SAYS or (not said and [*path.parent.iterdir()] == [path])
+    # A process that was stopped before it wrote anything else leaves an empty marker.
+    text = path.read_bytes()[: len(_UNFINISHED_TEXT)].decode(errors="replace")
+    return text == _UNFINISHED_TEXT or (not text and [*path.parent.iterdir()] == [path])
 
 
 def _lock(file):
@@ -195,7 +197,7 @@ def _remove_all_but(kept):
 
 
 def _mode_to_replace(target, path, name):
-    """Return the permissions of the file at `target`, None if there is none."""
+    """Return the permissions of the file at `target`, or None if there is no file."""
     if not os.path.isdir(target.parent):
         raise FileNotFoundError(f"{name}: the folder {target.parent} does not exist")
     try:
@@ -206,21 +208,21 @@ def _mode_to_replace(target, path, name):
         raise IsADirectoryError(f"{name} must be a file, but {path} is a folder")
     if not stat.S_ISREG(mode):
         raise OSError(f"{name} must be a plain file or a new one, but {path} is a device or a pipe")
-    # For the administrator, os.access says yes to any file.
+    # For the administrator, os.access accepts any file.
     if not mode & 0o222 or not os.access(target, os.W_OK):
-        raise PermissionError(f"{name}: {path} is read-only; choose another, or make it writable")
+        raise PermissionError(f"{name}: {path} is read-only; choose another file, or make it writable")
     return stat.S_IMODE(mode) & 0o777
 
 
 def _unwritable(error, path, name, into=""):
-    # An error raised in this module has no number.
+    # Errors raised in this module have no number.
     if error.errno is None:
         return error
     return type(error)(f"{name}: cannot write {into}{path}: {reason(error)}")
 
 
-def reason(error):
-    """Return, in words, the reason of an OSError."""
+def reason(error: OSError) -> str:
+    """Describe the reason of an OSError in words."""
     if error.errno == errno.ENOSPC:
         return "the disk is full"
     if error.errno == errno.EDQUOT:
@@ -228,17 +230,17 @@ def reason(error):
     return error.strerror or str(error)
 
 
-def as_path(path, name="path"):
+def as_path(path: Any, name: str = "path") -> Path:
     """Return `path` as a `Path`, or raise an error that names the argument."""
     if not isinstance(path, (str, os.PathLike)) or not isinstance(os.fspath(path), str):
         raise TypeError(f"{name} must be a path, a string or pathlib.Path, got {path!r}")
     if "\0" in os.fspath(path):
-        raise ValueError(f"{name} must be a path, which holds no zero characters, got {path!r}")
+        raise ValueError(f"{name} must be a path, which cannot contain zero characters, got {path!r}")
     try:
         os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         pass  # it may be about to be written
-    except OSError as error:  # its name is too long, or a folder is closed to this user
+    except OSError as error:  # its name is too long, or this user may not enter a folder
         raise type(error)(f"{name}: cannot reach {_shortened(path)}: {reason(error)}") from None
     return Path(path)
 
@@ -251,8 +253,8 @@ def _shortened(path):
 # ------------------------------------------------------------------ archives
 
 
-def save_npz(path, content):
-    """Write the arrays of the dict `content` to the ``.npz`` file `path`, with a checksum.
+def save_npz(path: str | Path, content: Mapping[str, Any]) -> None:
+    """Write the arrays in `content` to the ``.npz`` file `path`, with a checksum.
 
     Raises
     ------
@@ -265,7 +267,7 @@ def save_npz(path, content):
 
 
 class Archive:
-    """What `load_npz` reads.
+    """The content of a file read by `load_npz`.
 
     Attributes
     ----------
@@ -274,15 +276,15 @@ class Archive:
         Archives of version 0.1 have none.
     """
 
-    def __init__(self, content, own):
+    def __init__(self, content: dict[str, np.ndarray], own: dict[str, np.ndarray]) -> None:
         self.content = content
         self.has_checksum = bool(own)
         self._own = own
 
-    def check(self):
-        """Raise a ValueError if the arrays are not those that were written.
+    def check(self) -> None:
+        """Raise a ValueError if the arrays differ from those that were written.
 
-        Call this after the checks of the content, whose messages say more.
+        Call this after checking the content, since those checks give better messages.
         """
         if not self.has_checksum:
             return
@@ -290,10 +292,10 @@ class Archive:
             raise ValueError("it was changed or damaged after writing: its checksum does not match")
 
 
-def load_npz(path, kinds, required):
-    """Read the arrays of a file that `save_npz` of this version or an earlier one has written.
+def load_npz(path: str | Path, kinds: Callable[[str], str | None], required: Iterable[str]) -> Archive:
+    """Read the arrays of a file written by `save_npz` of this or an earlier version.
 
-    Only plain numbers and text are read, and each part only after its size has been checked.
+    Only plain numbers and text are read, and each part only after a check of its size.
 
     Parameters
     ----------
@@ -302,7 +304,7 @@ def load_npz(path, kinds, required):
         ``kinds(name)`` returns the kinds of dtype that a part may have, such as "f", or
         None if there is no part of that name.
     required : iterable of str
-        Parts that must be there.
+        Parts that must be present.
 
     Returns
     -------
@@ -313,14 +315,14 @@ def load_npz(path, kinds, required):
     OSError
         If the file cannot be read.
     Exception
-        Of any kind, if it is not such a file; `reading` turns all of them into one.
+        Any kind, if it is not such a file; `reading` turns all of them into one.
     """
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise OSError("it is not a plain file")  # reading it might never end
     if not zipfile.is_zipfile(path):
         raise ValueError("it is not an archive of arrays (.npz), or only the beginning of one")
     with open(path, "rb") as file, zipfile.ZipFile(file) as archive:
-        members = {}
+        members: dict[str, zipfile.ZipInfo] = {}
         if len(archive.infolist()) != _n_members(file):
             raise ValueError("some of its parts are missing")
         for member in archive.infolist():
@@ -351,7 +353,7 @@ def load_npz(path, kinds, required):
 
 
 @contextlib.contextmanager
-def reading(path, writer):
+def reading(path: str | Path, writer: str) -> Iterator[None]:
     """Turn every exception while a file is read into an OSError or ValueError that names `path`.
 
     Parameters
@@ -366,16 +368,18 @@ def reading(path, writer):
         raise type(error)(f"path: cannot read {path}: {reason(error)}") from None
     # A damaged file may raise anything.
     except Exception as error:
-        said = " ".join(str(error).split())
-        said = said if len(said) < 300 else said[:300] + " ..."
+        problem = " ".join(str(error).split())
+        problem = problem if len(problem) < 300 else problem[:300] + " ..."
         kind = "folder" if os.path.isdir(path) else "file"
-        raise ValueError(f"path must be a {kind} written by {writer}; {path} is not: {said}") from None
+        raise ValueError(
+            f"path must be a {kind} written by {writer}; {path} is not: {problem}"
+        ) from None
 
 
 def _n_members(file):
-    """Return the number of parts that the end of an archive states.
+    """Return the number of parts stated at the end of an archive.
 
-    A wrong length in the list of parts could hide those that follow.
+    A wrong length in the list of parts could hide the parts that follow.
     """
     file.seek(-22, os.SEEK_END)
     signature, count = struct.unpack("<4s6xH10x", file.read(22))
@@ -386,7 +390,7 @@ def _n_members(file):
 
 def _check_format(own):
     if not own:
-        return  # of version 0.1
+        return  # version 0.1
     for name in _OWN_PARTS:
         if name not in own:
             raise ValueError(f"it lacks {name!r}")
@@ -395,7 +399,7 @@ def _check_format(own):
     if own["format"] > FORMAT:
         raise ValueError(
             f"a newer version of glmbrian has written it, in format {own['format']}, but this version "
-            f"reads formats up to {FORMAT} only; install the newer version"
+            f"only reads formats up to {FORMAT}; install the newer version"
         )
     if own["format"] < FORMAT:
         raise ValueError(f"format must be {FORMAT}, got {own['format']}")

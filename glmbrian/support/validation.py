@@ -1,36 +1,44 @@
 """Argument checks shared by the whole package.
 
 Every check raises before anything is computed or compiled, and its message
-names the argument, what was wrong with it and what is allowed.
+names the argument, what is wrong with it and what is allowed.
 """
 
 import math
 import numbers
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 #: Types that Python or NumPy treat as integers, but that are mistakes here.
-_NO_NUMBERS = (bool, np.bool_, np.timedelta64)
+_NOT_NUMBERS = (bool, np.bool_, np.timedelta64)
 
 
-def integer(value, name, minimum=1, maximum=None):
+def integer(value: Any, name: str, minimum: int = 1, maximum: int | None = None) -> int:
     """Return `value` as an ``int`` within [`minimum`, `maximum`]."""
     allowed = (
         f"an integer of at least {minimum}"
         if maximum is None
         else (f"an integer from {minimum} to {maximum}")
     )
-    if isinstance(value, _NO_NUMBERS) or not isinstance(value, numbers.Integral):
+    if isinstance(value, _NOT_NUMBERS) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be {allowed}, got {value!r}")
-    if value < minimum or (maximum is not None and value > maximum):
+    if value < minimum or (maximum is not None and value > maximum):  # type: ignore[operator]
         raise ValueError(f"{name} must be {allowed}, got {value!r}")
     return int(value)
 
 
-def real(value, name, minimum=-np.inf, maximum=np.inf, strict=False):
+def real(
+    value: Any,
+    name: str,
+    minimum: float = -np.inf,
+    maximum: float = np.inf,
+    strict: bool = False,
+) -> float:
     """Return `value` as a finite ``float`` within [`minimum`, `maximum`].
 
     With `strict` the minimum itself is not allowed.
@@ -41,10 +49,10 @@ def real(value, name, minimum=-np.inf, maximum=np.inf, strict=False):
     if maximum < np.inf:
         bounds.append(f"at most {maximum:g}")
     allowed = " ".join(["a finite number", " and ".join(bounds)]).strip()
-    if isinstance(value, _NO_NUMBERS) or not isinstance(value, numbers.Real):
+    if isinstance(value, _NOT_NUMBERS) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be {allowed}, got {value!r}")
-    too_low = value <= minimum if strict else value < minimum
-    if too_low or value > maximum or not math.isfinite(_as_float(value)):
+    too_low = value <= minimum if strict else value < minimum  # type: ignore[operator]
+    if too_low or value > maximum or not math.isfinite(_as_float(value)):  # type: ignore[operator]
         raise ValueError(f"{name} must be {allowed}, got {value!r}")
     return float(value)
 
@@ -56,12 +64,12 @@ def _as_float(value):
         return math.inf
 
 
-#: The most values of an array that the package makes: 2 GiB in double precision.
+#: The largest number of values in an array that the package makes: 2 GiB in double precision.
 MOST_VALUES = 2**28
 
 
-def check_size(n_values, name, advice):
-    """Raise a ValueError if an array would be so large that this must be a mistake."""
+def check_size(n_values: int, name: str, advice: str) -> None:
+    """Raise a ValueError if an array would be so large that it must be a mistake."""
     if n_values > MOST_VALUES:
         raise ValueError(
             f"{name}: there would be {n_values}, but at most {MOST_VALUES} (2 GiB) are allowed; "
@@ -69,7 +77,7 @@ def check_size(n_values, name, advice):
         )
 
 
-def flag(value, name, allowed="True or False"):
+def flag(value: Any, name: str, allowed: str = "True or False") -> bool:
     """Return `value` as a ``bool`` if it is True or False, or 1 or 0.
 
     Other numbers and text raise a ValueError, anything else a TypeError.
@@ -80,7 +88,7 @@ def flag(value, name, allowed="True or False"):
     raise error(f"{name} must be {allowed}, got {value!r}")
 
 
-def choice(value, name, allowed):
+def choice(value: Any, name: str, allowed: Collection[str]) -> str:
     """Return `value` if it is one of the strings `allowed`."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be one of {_listed(allowed)}, got {value!r}")
@@ -89,11 +97,13 @@ def choice(value, name, allowed):
     return value
 
 
-def finite_array(value, name, shape=None, dtype=float):
+def finite_array(
+    value: Any, name: str, shape: Sequence[int | str] | None = None, dtype: Any = float
+) -> np.ndarray:
     """Return `value` as an array of finite numbers.
 
     `shape` is a tuple whose entries are sizes, or names of free sizes for the
-    error message; ``None`` takes any shape.
+    error message; ``None`` allows any shape.
     """
     array = plain_array(value, name)
     try:
@@ -108,12 +118,14 @@ def finite_array(value, name, shape=None, dtype=float):
     return array
 
 
-def plain_array(value, name, kind="numbers", error=TypeError):
+def plain_array(
+    value: Any, name: str, kind: str = "numbers", error: type[Exception] = TypeError
+) -> np.ndarray:
     """Return `value` as an array, unless this would lose a unit or a mask.
 
-    If it cannot be an array, `error` is raised, with the `kind` of array that is wanted.
+    If it cannot be an array, `error` is raised; its message names the `kind` of array wanted.
     """
-    # NumPy would make object arrays of mappings and of pynapple's event times.
+    # NumPy would turn mappings and pynapple's event times into object arrays.
     if isinstance(value, Mapping) or (hasattr(value, "time_support") and not hasattr(value, "values")):
         raise TypeError(
             f"{name} must be an array, got a {type(value).__name__} (to bin spike times of pynapple, "
@@ -122,17 +134,17 @@ def plain_array(value, name, kind="numbers", error=TypeError):
     check_plain(value, name)
     try:
         array = np.asarray(value)
-    except (TypeError, ValueError, OverflowError, RuntimeError) as cause:  # such as ragged lists
+    except (TypeError, ValueError, OverflowError, RuntimeError) as cause:  # for example ragged lists
         raise error(f"{name} must be an array of {kind}: {cause}") from None
-    if array.dtype == object:  # such as that of a data frame
+    if array.dtype == object:  # for example from a data frame
         check_plain(array, name)
     return array
 
 
-def check_plain(value, name):
+def check_plain(value: Any, name: str) -> None:
     """Raise if `value` has a unit or masked entries, which an array made from it would lose.
 
-    `value` may be anything: an array, a number, or lists of these.
+    `value` may be anything: an array, a number, or a list of these.
     """
     if isinstance(value, np.ma.MaskedArray) and np.any(np.ma.getmaskarray(value)):
         raise ValueError(
@@ -152,12 +164,12 @@ def check_plain(value, name):
         value = value.ravel().tolist()
     # Lists may be long, and mostly hold numbers, which need no check.
     if isinstance(value, (list, tuple)):
-        if not all(issubclass(of, (numbers.Number, np.generic, str)) for of in set(map(type, value))):
+        if not all(issubclass(t, (numbers.Number, np.generic, str)) for t in set(map(type, value))):
             for part in value:
                 check_plain(part, name)
 
 
-def warn(message, category=UserWarning):
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line of the user's code, outside the package and Brian, that led here."""
     frame, level = sys._getframe(1), 2
     packages = (__name__.partition(".")[0], "brian2")
@@ -166,8 +178,8 @@ def warn(message, category=UserWarning):
     warnings.warn(message, category, stacklevel=level)
 
 
-def check_shape(array, name, shape):
-    """Raise if `array` has not the `shape` (see `finite_array`)."""
+def check_shape(array: np.ndarray, name: str, shape: Sequence[int | str] | None) -> None:
+    """Raise unless `array` has the `shape` (see `finite_array`)."""
     if shape is None:
         return
     matches = array.ndim == len(shape) and all(
@@ -179,7 +191,7 @@ def check_shape(array, name, shape):
         raise ValueError(f"{name} must have the shape ({wanted}{comma}), got {array.shape}")
 
 
-def binary_array(value, name, shape=None):
+def binary_array(value: Any, name: str, shape: Sequence[int | str] | None = None) -> NDArray[np.uint8]:
     """Return `value` as a ``uint8`` array of zeros and ones."""
     array = plain_array(value, name, "0 and 1")
     if array.dtype.kind not in "buif":

@@ -1,4 +1,4 @@
-"""Training of GLM neurons in a Brian network of the user's own."""
+"""Training of GLM neurons in the user's own Brian network."""
 
 from ..support.first_import import import_brian
 

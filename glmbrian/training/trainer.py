@@ -1,18 +1,21 @@
-"""Training of GLM neurons in a Brian network of the user's own.
+"""Training of GLM neurons in the user's own Brian network.
 
-The plain form is here: NumPy between the time steps of the runtime device.  In
-generated C++ programs `trainer_cpp.py` and `native/trainer.hpp` take its place.
+This is the plain form: NumPy between the time steps of the runtime device.  In
+generated C++ programs, `trainer_cpp.py` and `native/trainer.hpp` replace it.
 """
 
 import copy
 import weakref
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from brian2 import NetworkOperation, Synapses
+from brian2 import NetworkOperation, Quantity, Synapses
 from brian2.core.base import BrianObject
 from brian2.core.variables import Variables
 from brian2.groups.group import Group
+from numpy.typing import ArrayLike, NDArray
 
 from ..brian.arguments import check_brian_arguments
 from ..brian.encoder import RateEncoder
@@ -28,46 +31,46 @@ from ..brian.synapses import GLMSynapses
 from ..brian.target import current_target
 from ..core.bases import Basis
 from ..core.likelihoods import correlated
-from ..core.objectives import get_objective
+from ..core.objectives import Objective, get_objective
 from ..support.display import Described
 from ..support.validation import binary_array, finite_array, flag, integer, real, warn
 from . import trainer_cpp as training_cpp
 
 #: Neurons that have, or had, a trainer.
-_with_trainer = weakref.WeakSet()
+_with_trainer: weakref.WeakSet[GLMNeurons] = weakref.WeakSet()
 
 
 class Trainer(Described, Group):
     """Trains GLM neurons, and the synapses onto them, while a network runs.
 
     The run is divided into presentations of `n_steps` steps of the neurons' clock,
-    counted from the first step in which the trainer runs.  At the start of each the
-    filters of the neurons are cleared (`GLMNeurons.clear`); during it the neurons are
-    clamped, to silence (first-to-spike rule) or to the desired spikes (rate rule), which
-    are so fed back and sent to other neurons; at its end the gradient of its
-    log-likelihood is added to the batch.  After `batch_size` presentations, and after the
-    last, weights and biases go along the mean gradient of the batch.  In the step after
-    the last presentation the filters are cleared once more; the neurons are free then,
-    and learn nothing more, so that the same network goes on to a test.
+    counted from the first step in which the trainer runs.  At the start of each
+    presentation, the neurons' filters are cleared (`GLMNeurons.clear`).  During it the
+    neurons are clamped, to silence (first-to-spike rule) or to the desired spikes (rate
+    rule), which are then fed back and sent to other neurons.  At its end the gradient of
+    its log-likelihood is added to the batch.  After `batch_size` presentations, and after
+    the last one, weights and biases move along the mean gradient of the batch.  In the
+    step after the last presentation the filters are cleared once more; from then on the
+    neurons are free and learn nothing, so the same network can continue with a test.
 
     Parameters
     ----------
     neurons : GLMNeurons
-        The neurons to be trained, as a whole.
+        The neurons to train: the whole group.
     synapses : GLMSynapses or list of GLMSynapses
-        Those that learn, with any sources, delays and time steps of their own; all must
-        have `neurons`, or a subgroup of them, as their target.  Others stay fixed.
+        The synapses that learn, with any sources, delays and time steps; their target
+        must be `neurons` or a subgroup of them.  Other synapses stay fixed.
     n_steps : int
         Steps of a presentation.
     labels : array_like of int, shape (n_presentations,), optional
-        Index of the right neuron of each presentation: the one that is to spike first,
-        or under the rate rule the one that is to spike in every `target_period`-th step.
+        Index of the right neuron in each presentation: the one that should spike first,
+        or under the rate rule the one that should spike in every `target_period`-th step.
     targets : array_like of 0/1, shape (n_presentations, n_steps, n), optional
-        In place of `labels` under the rate rule: the desired spikes of the n neurons.
-        The first two axes may be one, of ``n_presentations * n_steps`` steps.
+        Instead of `labels` under the rate rule: the desired spikes of the n neurons.
+        The first two axes may be merged into one of ``n_presentations * n_steps`` steps.
     rule : {"first-to-spike", "rate"} or Objective
         What is learned; see `glmbrian.learning.first_to_spike_log_likelihood` and
-        `glmbrian.learning.rate_log_likelihood`, or `glmbrian.Objective` for one of your own.
+        `glmbrian.learning.rate_log_likelihood`, or `glmbrian.Objective` to define your own.
     learning_rate : float
     batch_size : int
     target_period : int
@@ -82,7 +85,7 @@ class Trainer(Described, Group):
     duration : Quantity
         How long all presentations take.
     log_likelihoods : ndarray of float, shape (n_presentations,)
-        Of each presentation before it was learned; NaN for those to come.
+        For each presentation, before it was learned; NaN for those to come.
     n_presentations : int
 
     Raises
@@ -94,17 +97,17 @@ class Trainer(Described, Group):
 
     Notes
     -----
-    Presentations go on over several runs.  Weights are read where the synapses keep
-    them, so they may be set between runs.  ``Network.restore`` sets training back with
-    everything else: weights, the number of the presentation, and the batch; to have a
-    source start anew in each presentation, set its own variables.  The neurons' `clamp`
-    belongs to the trainer until training is over, and is 0 then.  Neurons have one trainer at a
-    time; several may follow one another.  A test in presentations of its own
-    needs a ``neurons.clear()`` before each, or the end of one reaches into the next.
+    Presentations may span several runs.  Weights are stored in the synapses, so you may
+    set them between runs.  ``Network.restore`` also restores training: the weights, the
+    number of the presentation, and the batch.  To restart a source in each presentation,
+    set its own variables.  The trainer controls the neurons' `clamp` until training is
+    over, and then sets it to 0.  Neurons have one trainer at a time; several may follow
+    one another.  If a test has presentations too, call ``neurons.clear()`` before each,
+    or the end of one affects the next.
 
-    A spike with the time step of its source counts in the step of the neurons in which it
-    arrives: if an integrate-and-fire group is simulated in steps of 0.1 ms and the neurons
-    in steps of 1 ms, spikes of ten steps add up.
+    A spike counts in the step of the neurons in which it arrives, whatever the time step
+    of its source: if an integrate-and-fire group is simulated in steps of 0.1 ms and the
+    neurons in steps of 1 ms, spikes of ten steps add up.
 
     Examples
     --------
@@ -132,21 +135,21 @@ class Trainer(Described, Group):
 
     def __init__(
         self,
-        neurons,
-        synapses,
-        n_steps,
-        labels=None,
-        targets=None,
-        rule="first-to-spike",
-        learning_rate=1e-2,
-        batch_size=1,
-        target_period=4,
-        learn_feedback=True,
-        learn_bias=True,
-        name="trainer*",
-    ):
+        neurons: GLMNeurons,
+        synapses: GLMSynapses | Iterable[GLMSynapses],
+        n_steps: int,
+        labels: ArrayLike | None = None,
+        targets: ArrayLike | None = None,
+        rule: str | Objective = "first-to-spike",
+        learning_rate: float = 1e-2,
+        batch_size: int = 1,
+        target_period: int = 4,
+        learn_feedback: bool = True,
+        learn_bias: bool = True,
+        name: str = "trainer*",
+    ) -> None:
         if not isinstance(neurons, GLMNeurons):
-            raise TypeError(f"neurons must be GLMNeurons, and not a part of them, got {neurons!r}")
+            raise TypeError(f"neurons must be GLMNeurons, not a subgroup, got {neurons!r}")
         self.neurons = neurons
         self.synapses = _checked_synapses(synapses, neurons)
         self.n_steps = integer(n_steps, "n_steps")
@@ -187,7 +190,7 @@ class Trainer(Described, Group):
         )
         self._progress = _Progress.at_start(self)
         self._steps_planned = 0
-        self._leads = {}  # how many steps each encoder is ahead
+        self._leads: dict[str, int] = {}  # how many steps each encoder is ahead
         self._is_first = neurons not in _with_trainer
         _with_trainer.add(neurons)
         if current_target().runs_at_once:
@@ -199,34 +202,38 @@ class Trainer(Described, Group):
             training_cpp.add_operations(self)
 
     @property
-    def rule(self):
+    def rule(self) -> str:
+        """Name of the objective."""
         return self.objective.name
 
     @property
-    def duration(self):
+    def duration(self) -> Quantity:
+        """How long all presentations take."""
         return self.n_presentations * self.n_steps * self.neurons.clock.dt
 
     @property
-    def log_likelihoods(self):
+    def log_likelihoods(self) -> NDArray[np.float64]:
+        """Log-likelihood of each presentation before it was learned; NaN for those to come."""
         return self.variables["_log_likelihoods"].get_value().copy()
 
     @property
-    def learning_rate(self):
+    def learning_rate(self) -> float:
+        """Step size along the gradient."""
         return self._learning_rate
 
     @learning_rate.setter
-    def learning_rate(self, value):
+    def learning_rate(self, value: float) -> None:
         self._learning_rate = real(value, "learning_rate", 0, strict=True)
 
     @property
-    def steps_done(self):
+    def steps_done(self) -> int:
         """Steps of training made so far, or planned so far for a standalone program."""
         if current_target().runs_at_once:
             return self._progress.presentation * self.n_steps + self._progress.step + 1
         return min(self._steps_planned, self.n_presentations * self.n_steps)
 
     @property
-    def is_over(self):
+    def is_over(self) -> bool:
         """Whether all presentations are done, or planned for a standalone program."""
         return self.steps_done == self.n_presentations * self.n_steps
 
@@ -247,7 +254,7 @@ class Trainer(Described, Group):
 
     # ------------------------------------------------- checks of other objects in the network
 
-    def before_run(self, run_namespace):
+    def before_run(self, run_namespace: Any) -> None:
         super().before_run(run_namespace)
         if self.is_over:
             return
@@ -269,16 +276,16 @@ class Trainer(Described, Group):
                 except ValueError as error:
                     warn(str(error))
 
-    def after_run(self):
+    def after_run(self) -> None:
         super().after_run()
         if not current_target().runs_at_once:
             self._steps_planned += planned_steps(self.clock)
 
     def _check_images(self, encoder):
-        """Raise unless an encoder has the right images for the presentations."""
+        """Raise unless an encoder has enough images for the presentations."""
         advice = (
             f"create RateEncoder(images, n_steps={self.n_steps}) with one image per presentation; "
-            "repeat those that are presented again"
+            "repeat images that are shown again"
         )
         if self.n_steps % encoder.n_steps:
             raise ValueError(
@@ -293,9 +300,9 @@ class Trainer(Described, Group):
             )
 
     def _check_encoder(self, encoder):
-        """Raise if presentations would not get their own images in the coming run."""
+        """Raise if presentations would get the wrong images in the next run."""
         advice = (
-            f"use the same dt for both, let both begin in the same run, and keep both in all runs until "
+            f"use the same dt for both, start both in the same run, and keep both in all runs until "
             f"{self.name} is done; let other parts settle before you add the two to the network"
         )
         if not encoder.active:
@@ -306,7 +313,7 @@ class Trainer(Described, Group):
             )
         lead = encoder.steps_done - self.steps_done
         if self.steps_done == 0 and not self._is_first and lead % encoder.n_steps == 0:
-            # Images continue where those of another trainer, or of a test after it, ended.
+            # Images continue after those of another trainer, or of a test that followed it.
             self._leads[encoder.name] = lead
         if lead != self._leads.get(encoder.name, 0):
             raise ValueError(
@@ -354,7 +361,7 @@ class Trainer(Described, Group):
         if not target.can_train:
             raise NotImplementedError(
                 "Trainer runs on the devices 'runtime' and 'cpp_standalone' only; use one of them, "
-                "or GLMClassifier(device='genn'), which trains a network of its own on GeNN"
+                "or GLMClassifier(device='genn'), which trains its own network on GeNN"
             )
         if target.runs_at_once:
             return
@@ -418,9 +425,9 @@ class Trainer(Described, Group):
                 self._record(number, spikes)
 
     def _record(self, number, synapses):
-        """Keep which `synapses` a spike arrives at in this step.
+        """Record the `synapses` where a spike arrives in this step.
 
-        One that arrives in the last step moves nothing in this presentation.
+        A spike that arrives in the last step has no effect in this presentation.
         """
         now = self._progress
         if 0 <= now.step < self.n_steps - 1 and len(synapses):
@@ -444,7 +451,7 @@ class Trainer(Described, Group):
             self._clamp()[:] = 0
 
     def _learn(self):
-        """Add the gradient of this presentation to the batch; maybe apply it."""
+        """Add the gradient of this presentation to the batch; apply it if the batch is full."""
         now = self._progress
         log_likelihood, grad_u = self.objective.gradient(
             now.potentials, now.outputs, self._label(), self.neurons.activation
@@ -455,7 +462,7 @@ class Trainer(Described, Group):
         bases = dict.fromkeys(learned.basis for learned in self.learned)
         changes = {basis: correlated(grad_u, basis.matrix) for basis in bases}
         for learned, arrivals, gradient in zip(self.learned, now.arrivals, now.gradients):
-            # A single presentation changes the weights at once; others are summed first.
+            # With batches of one, change the weights directly; otherwise sum first.
             into, scale = gradient, 1.0
             if self.batch_size == 1:
                 into, scale = [weight.get_value() for weight in learned.weights], self.learning_rate
@@ -466,7 +473,7 @@ class Trainer(Described, Group):
             self._apply(self.learning_rate / now.in_batch)
 
     def _apply(self, rate):
-        """Go along the mean gradient of the batch."""
+        """Move weights and biases along the mean gradient of the batch."""
         now = self._progress
         if self.learn_bias:
             bias = self.neurons.variables["bias"].get_value()
@@ -490,13 +497,13 @@ class Trainer(Described, Group):
 
 @dataclass
 class _Learned:
-    """Weights that learn: of a GLMSynapses, or of the feedback, which is as one synapse
-    of each neuron with itself."""
+    """Weights that learn: those of a GLMSynapses, or the feedback weights, treated as one
+    synapse from each neuron to itself."""
 
-    weights: list  # a Brian variable a basis function
+    weights: list  # one Brian variable per basis function
     targets: np.ndarray  # the postsynaptic neuron of each synapse
     basis: Basis
-    pathway: object  # through which spikes arrive; None for the feedback
+    pathway: Any  # delivers the spikes; None for the feedback
 
     @classmethod
     def of_synapses(cls, synapses):
@@ -523,11 +530,14 @@ class _Learned:
 class _Progress:
     """How far training has come on the runtime device."""
 
-    potentials: np.ndarray  # of this presentation, as the next
+    # of this presentation
+    potentials: np.ndarray
     outputs: np.ndarray  # spikes, desired or emitted
-    bias_gradient: np.ndarray  # of the batch, as the next
-    gradients: list  # an array (K, n_synapses) each, without rows if batches are of one
-    arrivals: list  # of this presentation: (step, synapses) of each that learns
+    # of the batch
+    bias_gradient: np.ndarray
+    gradients: list  # one array (K, n_synapses) each; no rows if the batch size is 1
+    # of this presentation: (step, synapses) for each set of weights that learns
+    arrivals: list
     presentation: int = 0
     step: int = -1  # below 0 between presentations and after the last
     in_batch: int = 0
@@ -549,7 +559,7 @@ class _Progress:
 
 
 class _Recorder(NetworkOperation):
-    """Tells the trainer which synapses spikes arrive at, step by step of their source."""
+    """Tells the trainer where spikes arrive, in each step of their source."""
 
     def __init__(self, trainer, number, name):
         self.pathway = trainer.learned[number].pathway
@@ -557,7 +567,7 @@ class _Recorder(NetworkOperation):
             lambda: trainer._record(number, self._arriving()),
             clock=self.pathway.clock,
             when=self.pathway.when,
-            # before the pathway takes the spikes of this step
+            # before the pathway handles the spikes of this step
             order=self.pathway.order - 1,
             name=name,
         )
@@ -570,7 +580,7 @@ class _Recorder(NetworkOperation):
         sources = self.pathway.synapse_sources.get_value()
         at_once = np.flatnonzero(np.broadcast_to(delay_steps(self.pathway), sources.shape) == 0)
         order = np.argsort(sources[at_once], kind="stable")
-        # those of neuron j are at_once[first[j] : first[j + 1]]
+        # those from neuron j are at_once[first[j] : first[j + 1]]
         self.at_once = at_once[order]
         self.first = np.searchsorted(sources[self.at_once], np.arange(len(source) + 1))
 
@@ -583,7 +593,7 @@ class _Recorder(NetworkOperation):
 
 
 def _source(synapses):
-    """Return the whole group (of a subgroup, if need be) from which the synapses get spikes."""
+    """Return the whole group, never a subgroup, that sends spikes to the synapses."""
     return getattr(synapses.source, "source", synapses.source)
 
 
@@ -592,7 +602,7 @@ def _has_images(group):
 
 
 def _encoders_before(neurons, objects):
-    """Return the encoders of several images whose spikes reach `neurons`, perhaps through others."""
+    """Return multi-image encoders whose spikes reach `neurons`, directly or indirectly."""
     reached, found = {neurons.name}, {}
     synapses = [part for part in objects if isinstance(part, Synapses)]
     for _ in synapses:
@@ -610,7 +620,7 @@ def _encoders_before(neurons, objects):
 
 
 def _checked_synapses(synapses, neurons):
-    """Return the `GLMSynapses` that are to learn as a list."""
+    """Return the `GLMSynapses` that learn as a list."""
     if isinstance(synapses, GLMSynapses):
         synapses = [synapses]
     try:
@@ -619,12 +629,14 @@ def _checked_synapses(synapses, neurons):
         raise TypeError(f"synapses must be GLMSynapses or a list of them, got {synapses!r}") from None
     for position, learner in enumerate(synapses):
         if not isinstance(learner, GLMSynapses):
-            raise TypeError(f"synapses must be GLMSynapses or a list of them, got {learner!r} in it")
+            raise TypeError(
+                f"synapses must be GLMSynapses or a list of them, got a list with {learner!r}"
+            )
         target = getattr(learner.target, "source", learner.target)
         if target.id != neurons.id:  # a subgroup knows its neurons by a weak proxy
             raise ValueError(
-                f"synapses: {learner.name} has the target {target.name}, but the neurons to be "
-                f"trained are {neurons.name}; give each group of neurons a trainer of its own"
+                f"synapses: {learner.name} has the target {target.name}, but the neurons to "
+                f"train are {neurons.name}; give each group of neurons its own trainer"
             )
         if any(learner is other for other in synapses[:position]):
             raise ValueError(f"synapses: {learner.name} is given twice")

@@ -1,27 +1,30 @@
 """The operations of a `Trainer` in generated C++ code.
 
-They are functions that Brian calls in each step; what they do is in
-`native/trainer.hpp`.  Here is what it must be told: sizes, and where Brian keeps its
-variables.
+Brian calls these functions in each step; `native/trainer.hpp` implements them.  This
+module supplies the sizes, and where Brian stores its variables.
 """
 
 from importlib import resources
+from typing import TYPE_CHECKING, Any
 
 from ..brian.internals import cpp_arriving_synapses, cpp_data, forget_values, spike_array
 from ..brian.operations import new_operation
 
+if TYPE_CHECKING:
+    from .trainer import Trainer
 
-def add_operations(trainer):
+
+def add_operations(trainer: "Trainer") -> None:
     """Give `trainer` the operations that a generated program runs in each step."""
     clock = trainer.clock
     _add(trainer, "begin", _begin, clock, "start", 0)
-    together = {}  # one operation for all that has its turn at one time
+    together: dict[Any, list] = {}  # one operation for all pathways that run at the same time
     for number, learned in enumerate(trainer.learned):
         if learned.pathway is not None:
             turn = (learned.pathway.clock, learned.pathway.when)
             together.setdefault(turn, []).append((number, learned.pathway))
     for n, ((source_clock, when), pathways) in enumerate(together.items()):
-        # after the pathways have taken the spikes of this step
+        # after the pathways have handled the spikes of this step
         order = max(pathway.order for _, pathway in pathways) + 1
         _add(trainer, f"record_{n}", _record(pathways), source_clock, when, order)
     _add(trainer, "end", _end, clock, "end", 1)
@@ -83,7 +86,7 @@ def _begin(trainer):
 
 
 def _record_feedback(trainer, spikes):
-    """Return C++ code that tells the trainer of a spike of neuron i, if it `spikes`."""
+    """Return C++ code that records a spike of neuron i if the condition `spikes` holds."""
     return "".join(
         f"if ({spikes}) trainer.record({number}, i);"
         for number, learned in enumerate(trainer.learned)
@@ -106,7 +109,7 @@ def _end(trainer):
     variables = neurons.variables
     spiked, emitted = _desired(trainer, "t"), ""
     if not trainer.objective.clamps_outputs:
-        # Those of this step; the others are known by now.
+        # Record the spikes of this step; earlier ones are already known.
         spiked = "trainer.emitted[t][i]"
         emitted = f"""
     if (trainer.step >= 0) {{
@@ -157,7 +160,7 @@ def _end(trainer):
 
 
 def _desired(trainer, step):
-    """Return the C++ condition that neuron i is to spike in a step."""
+    """Return the C++ condition that neuron i should spike in a step."""
     if trainer.has_labels:
         return f"Objective::desired({step}, i, {_label(trainer)}, INT64_C({trainer.objective.period}))"
     targets = cpp_data(trainer.variables["_targets"])

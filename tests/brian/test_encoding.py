@@ -247,7 +247,7 @@ def test_bad_arguments_of_brian(arguments, error):
         ([1.5], None, ValueError, "real numbers from 0 to 1"),
         ([np.nan], None, ValueError, "NaN"),
         (["a"], None, TypeError, "intensities must hold"),
-        ([], None, ValueError, "none of them 0"),
+        ([], None, ValueError, "sizes above 0"),
         (np.zeros((2, 2, 2)), None, ValueError, "must have the shape"),
         (np.zeros((2, 3)), None, ValueError, "n_steps"),
         (np.ones(3) * mV, None, TypeError, "without a unit"),

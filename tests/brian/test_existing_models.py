@@ -229,7 +229,7 @@ def test_bad_drive(settings, error, message):
 def test_there_are_no_timed_arrays_on_genn():
     pytest.importorskip("brian2genn")
     set_device("genn", build_on_run=False)
-    with pytest.raises(NotImplementedError, match="no TimedArrays on GeNN"):
+    with pytest.raises(NotImplementedError, match="GeNN does not support TimedArrays"):
         glm.GLMNeurons(2, glm.IndicatorBasis(1), drive=TimedArray([1.0], dt=1 * ms))
 
 

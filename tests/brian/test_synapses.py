@@ -364,7 +364,7 @@ def test_what_would_take_all_memory_is_refused():
 def test_no_pairs_can_be_added_after_a_trainer():
     neurons, synapses = make(([0], [1]))
     glm.Trainer(neurons, synapses, 2, [0])
-    with pytest.raises(ValueError, match="before a Trainer is made"):
+    with pytest.raises(ValueError, match="before you create a Trainer"):
         synapses.connect(i=0, j=0)
 
 
@@ -412,11 +412,13 @@ def test_synapses_describe_themselves():
 
 
 def test_weights_cannot_be_a_key_of_run_args():
-    _, synapses = make()
+    neurons, synapses = make()
     with pytest.raises(TypeError, match=r"synapses.run_args\(w\)"):
         {synapses.w: 1}
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=r"^w must have the shape \(3, 3, 2\)"):
         synapses.run_args(np.zeros((2, 2)))
+    with pytest.raises(ValueError, match="^bias must be one number, or one for each of 3 neurons"):
+        neurons.run_args(np.zeros(2))
     choose("cpp_standalone")
     neurons, synapses = make(([0, 2], [1, 0]))
     if not CPP_PROGRAM_CAN_STOP:
@@ -428,6 +430,9 @@ def test_weights_cannot_be_a_key_of_run_args():
         "w_0": [2, 12],
         "w_1": [3, 13],
     }
+    by_place = synapses.run_args("10 * i + j")
+    assert [values.tolist() for values in by_place.values()] == [[1, 20], [1, 20]]
+    assert [values.tolist() for values in neurons.run_args(1).values()] == [[1, 1, 1]]
     assert {view.name for view in neurons.run_args(1, 2)} == {
         "bias",
         "feedback_weight_0",

@@ -243,7 +243,7 @@ def test_bad_files(tmp_path):
         glm.GLMClassifier.load(tmp_path / "text.npz")
     with pytest.raises(FileNotFoundError, match="path: cannot read .*missing.npz: No such file"):
         glm.GLMClassifier.load(tmp_path / "missing.npz")
-    with pytest.raises(ValueError, match="GLMClassifier.export has not written the folder"):
+    with pytest.raises(ValueError, match="was not written by GLMClassifier.export"):
         glm.GLMClassifier.load(tmp_path)
 
 

@@ -202,7 +202,7 @@ def test_one_image_must_be_flattened(no_simulation):
 def test_a_stack_of_images_taken_for_spike_trains_warns(no_simulation):
     stack = BINARY.reshape(-1, 28, 28)
     (message,) = told(small(n_steps=28).fit, stack, Y)
-    assert "is taken for spike trains (n, n_steps, n_inputs) of 28 steps" in message
+    assert "is taken to be spike trains (n, n_steps, n_inputs) of 28 steps" in message
     assert "X.reshape(len(X), -1), of the shape (20, 784)" in message
     with pytest.raises(ValueError, match=r"X must hold only 0 and 1, if it is spike trains .*flatten"):
         small(n_steps=28).fit(BYTES.reshape(-1, 28, 28), Y)

@@ -393,7 +393,7 @@ def test_a_range_that_does_not_fit_the_file(tmp_path):
         (Y, [5], "classes must hold at least two classes"),
         (Y, [[5, 7]], r"classes must have the shape \(n_classes,\)"),
         (Y, 5, r"classes must have the shape \(n_classes,\)"),
-        (Y, [5, 8], r"labels that training knows, .*classes=\[5, 8\], but holds the numbers \[7\]"),
+        (Y, [5, 8], r"labels known from training, .*classes=\[5, 8\], but holds the numbers \[7\]"),
         (Y, ["5", "7"], r"the strings in classes=\['5', '7'\], but holds the numbers \[5, 7\]"),
     ],
 )

@@ -242,6 +242,6 @@ def test_name_to_save():
     assert name_to_save(PROBIT) == "probit"
     own = dataclasses.replace(PROBIT, expression="0.1")
     with pytest.raises(
-        ValueError, match=r"activation must be one of sigmoid, .* to be saved, got one of your own"
+        ValueError, match=r"activation must be one of sigmoid, .* to be saved, got a custom one"
     ):
         name_to_save(own)

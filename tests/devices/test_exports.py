@@ -193,7 +193,7 @@ def test_a_run_that_fails_or_is_killed_leaves_no_old_results(copy):
     with pytest.raises(subprocess.TimeoutExpired):
         run(copy, timeout=1)
     with pytest.raises(
-        FileNotFoundError, match="path: cannot read .* has not run yet, or not to its end"
+        FileNotFoundError, match="path: cannot read .* has not run yet, or has not finished"
     ):
         glm.GLMClassifier.load(copy)
     change_setting(copy, "n_epochs", 2)
@@ -238,7 +238,7 @@ def test_parameters_that_are_not_finite(copy):
 def test_a_test_run_instead_of_a_training(copy):
     change_setting(copy, "mode", "test")
     assert run(copy).returncode == 0
-    with pytest.raises((ValueError, OSError), match="has not run yet|was not told to train"):
+    with pytest.raises((ValueError, OSError), match="has not run yet|did not train"):
         glm.GLMClassifier.load(copy)
 
 

@@ -128,14 +128,14 @@ def test_missing_parts_are_named(monkeypatch, tmp_path):
     with pytest.raises(GeNNNotFound, match="is not the folder of GeNN"):
         check_environment(gpu=False)
     (tmp_path / "version.txt").write_text("5.1.0\n")
-    with pytest.raises(GeNNNotFound, match="needs GeNN 4, and .* is GeNN 5.1.0"):
+    with pytest.raises(GeNNNotFound, match="needs GeNN 4, but .* is GeNN 5.1.0"):
         check_environment(gpu=False)
     (tmp_path / "version.txt").write_text("4.9.0\n")
     check_environment(gpu=False)
     with pytest.raises(GeNNNotFound, match="CUDA_PATH .*--no-gpu"):
         check_environment(gpu=True)
     found["brian2"] = "2.9.0"
-    with pytest.raises(GeNNNotFound, match="needs Brian 2 before 2.6, and 2.9.0 is installed"):
+    with pytest.raises(GeNNNotFound, match="needs Brian 2 before 2.6, but 2.9.0 is installed"):
         check_environment(gpu=False)
 
     def missing(name):

@@ -163,7 +163,7 @@ def test_population_with_only_its_own_history_has_feedback():
     with_coefficients(model, basis, 3, 10)
     population = glm.interop.from_nemos(model, basis, history="history")
     assert_same_prediction(model, features, population.firing_probability(x, y))
-    with pytest.raises(ValueError, match="^history: 'history' must have each neuron's own"):
+    with pytest.raises(ValueError, match="^history: 'history' must couple each neuron only"):
         unmasked = with_coefficients(nmo.glm.PopulationGLM("Bernoulli"), basis, 3, 10)
         glm.interop.from_nemos(unmasked, basis, history="history")
 
@@ -390,7 +390,7 @@ def good():
 def test_other_observation_models_are_refused(observations, link):
     _, basis = good()
     other = nmo.glm.GLM(observations, inverse_link_function=link)
-    with pytest.raises(ValueError, match="^model must be of Bernoulli observations"):
+    with pytest.raises(ValueError, match="^model must have Bernoulli observations"):
         glm.interop.from_nemos(with_coefficients(other, basis, 1, 1), basis)
 
 
@@ -403,7 +403,7 @@ def test_bad_model_or_basis_is_named():
         glm.interop.from_nemos(nmo.glm.GLM("Bernoulli"), basis)
     with pytest.raises(ValueError, match="^history must be one of 'stimulus', 'past'"):
         glm.interop.from_nemos(model, basis, history="feedback")
-    with pytest.raises(ValueError, match="^history: 'stimulus' must have"):
+    with pytest.raises(ValueError, match="^history: 'stimulus' must couple"):
         glm.interop.from_nemos(model, basis, history="stimulus")
     for bad, says in [
         (nmo.basis.BSplineEval(5, label="x"), "must be a convolutional basis"),
@@ -421,11 +421,11 @@ def test_bad_model_or_basis_is_named():
         glm.interop.from_nemos(model, np.eye(3))
     other = BASES["log"]("stimulus")
     other.compute_features(x)
-    with pytest.raises(ValueError, match="^basis must be that of the model: it has 8 features"):
+    with pytest.raises(ValueError, match="^basis must be the basis of the model: it has 8 features"):
         glm.interop.from_nemos(model, other)
     spaced = BASES["log"]("two words")
     spaced.compute_features(x)
-    with pytest.raises(ValueError, match="^kernels: a name must be"):
+    with pytest.raises(ValueError, match="^kernels: a name must"):
         named = with_coefficients(nmo.glm.GLM("Bernoulli"), spaced, 1, 2)
         glm.interop.from_nemos(named, spaced)
 
@@ -433,14 +433,14 @@ def test_bad_model_or_basis_is_named():
 def test_what_does_not_fit_a_model_is_named():
     model, basis = good()
     population = glm.interop.from_nemos(model, basis, history="past")
-    with pytest.raises(ValueError, match="^model stands for the activation 'cloglog'"):
+    with pytest.raises(ValueError, match="^model has the activation 'cloglog'"):
         glm.interop.to_nemos(population, nmo.glm.GLM("Poisson"), basis, "past")
     with pytest.raises(ValueError, match="^history must be given"):
         glm.interop.to_nemos(population, nmo.glm.GLM("Bernoulli"), basis)
     x, y = recording(21)
     for label, inputs, says in [
         ("stimulus", x[:, :1], "the component 'stimulus' must have 2 inputs, got 1"),
-        ("visual", x, "must have components of the labels"),
+        ("visual", x, "must have components with the labels"),
         ("stimulus", x, "the functions of the component 'stimulus' cannot form"),
     ]:
         other = BASES["M-spline"](label) + BASES["history"]("past")

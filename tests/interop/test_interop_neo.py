@@ -65,7 +65,7 @@ class TestWithNeo:
     def test_trains_that_do_not_end_together(self):
         trains = [self.train([3, 8], 0, 8), self.train([1], 0, 10)]
         with pytest.raises(
-            ValueError, match=r"same t_stop, got 8\. ms to 10\. ms; give t_stop, within .* to 0.008 s"
+            ValueError, match=r"same t_stop, got 8\. ms to 10\. ms; pass t_stop, within .* to 0.008 s"
         ):
             from_neo(trains)
         assert from_neo(trains, t_stop=8 * ms).trains(1 * ms).sum(0).tolist() == [1, 1]

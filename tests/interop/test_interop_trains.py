@@ -210,7 +210,7 @@ def test_bad_monitors():
 
 def test_other_unit_packages_are_not_taken_for_seconds():
     pq = pytest.importorskip("quantities", reason="checks its quantities")
-    with pytest.raises(TypeError, match="unit of Brian"):
+    with pytest.raises(TypeError, match="Brian unit"):
         Recording([[1, 2] * pq.ms], 0, 1)
 
 

@@ -495,7 +495,7 @@ def test_models_are_checked(draw, message, wrong):
     "kernels, error, message",
     [
         (np.ones((2, 2)), ValueError, r"model .* must have the shape \(n_source, n_target, window\)"),
-        (np.ones((2, 0, 3)), ValueError, r"model must hold at least one kernel, got the shape"),
+        (np.ones((2, 0, 3)), ValueError, r"model must hold at least one kernel, got shape"),
         (np.full((1, 1, 1), np.nan), ValueError, "model .* must be finite"),
         (np.ones((1, 1, 1)) * mV, TypeError, "model .* must be plain numbers"),
     ],
@@ -547,7 +547,7 @@ def test_time_steps_are_checked(dt, error):
 
 
 def test_histories_are_checked(classifier):
-    with pytest.raises(ValueError, match="trainings must have the same number of epochs, got"):
+    with pytest.raises(ValueError, match="all fits must have the same number of epochs, got"):
         plotting.plot_learning_curve([classifier, [-1.0]])
     with pytest.raises(TypeError, match="^classifier must be a fitted GLMClassifier, its history_"):
         plotting.plot_learning_curve([classifier, "x"])
@@ -587,7 +587,7 @@ def test_basis_is_checked():
 def test_report_arguments_are_checked(fitted):
     classifier, X, y = fitted
     for wrong in (y[:-1], y[:, np.newaxis], 5):
-        with pytest.raises(ValueError, match="^y must have one label a row of X"):
+        with pytest.raises(ValueError, match="^y must have one label per row of X"):
             plotting.training_report(classifier, X, wrong)
     with pytest.raises(ValueError, match="^X must hold at least one presentation, got none"):
         plotting.training_report(classifier, X[:0], y[:0])

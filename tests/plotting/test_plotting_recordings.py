@@ -250,7 +250,7 @@ def test_potential_of_a_subgroup(recorded):
     ax = plotting.plot_membrane_potential(potential, spikes, 1)
     np.testing.assert_array_equal(line(ax, "_potential").get_ydata(), potential.u[1])
     assert len(line(ax, "spikes").get_xdata()) == spikes.count[1]
-    with pytest.raises(ValueError, match="^spike_monitor must be one of the neurons of which u"):
+    with pytest.raises(ValueError, match="^spike_monitor must record the neurons whose u"):
         plotting.plot_membrane_potential(potential, recorded[2], 1)
 
 
@@ -298,7 +298,9 @@ def test_raster_arguments_are_checked():
             plotting.plot_raster(wrong, [5, 7])
     for classes in ([5, 7, 9], 5):
         for spikes in (trace_of([[0, 1]]), TRACES):
-            with pytest.raises(ValueError, match=r"^classes must have the shape \(2,\), one an"):
+            with pytest.raises(
+                ValueError, match=r"^classes must have the shape \(2,\), one per output"
+            ):
                 plotting.plot_raster(spikes, classes)
     for spikes in (TRACES, TRACES[0]):
         with pytest.raises(TypeError, match="^n_steps is for a SpikeMonitor only"):
@@ -306,7 +308,7 @@ def test_raster_arguments_are_checked():
     with pytest.raises(ValueError, match="^n_steps must be an integer of at least 1, got 0"):
         plotting.plot_raster(monitor, n_steps=0)
     for label in ("a", ["a"] * 3):
-        with pytest.raises(ValueError, match=r"^label must have the shape \(4,\), one a presentat"):
+        with pytest.raises(ValueError, match=r"^label must have the shape \(4,\), one per presentat"):
             plotting.plot_raster(TRACES, label=label)
     with pytest.raises(ValueError, match=r"^spikes: all traces must .* outputs, got \[2, 3\]"):
         plotting.plot_raster([TRACES[0], trace_of([[0, 0, 1]])])
@@ -331,7 +333,7 @@ def test_potential_arguments_are_checked(recorded):
         draw(TRACES[0], neuron=2)
     with pytest.raises(TypeError, match="^spike_monitor must be a SpikeMonitor, got"):
         draw(potential, potential, 1)
-    with pytest.raises(ValueError, match="^spike_monitor must be one of the neurons of which u was"):
+    with pytest.raises(ValueError, match="^spike_monitor must record the neurons whose u was"):
         draw(potential, SpikeMonitor(other), 1)
     with pytest.raises(TypeError, match="^spike_monitor must be left out for a Trace"):
         draw(TRACES[0], spikes)

@@ -76,7 +76,7 @@ def test_potential_is_that_of_the_equation(seed, n, n_source, n_steps, feedback,
     outputs = rng.random((n_steps, n)) < 0.4
     inputs = {"stimulus": rng.normal(size=(n_steps, n_source)), "coupling": outputs}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("glmbrian.core.likelihoods._CHUNK", chunk)
+        patch.setattr("glmbrian.core.likelihoods.CHUNK", chunk)
         u = population.membrane_potential(inputs, outputs)
     np.testing.assert_allclose(u, potential_by_definition(population, inputs, outputs), atol=1e-12)
 
@@ -269,7 +269,7 @@ def test_file_that_is_none_is_refused(tmp_path):
 def test_activation_of_ones_own_is_not_saved(tmp_path):
     own = replace(glm.get_activation("sigmoid"), expression="1 / (1 + exp(-u))")
     population = glm.GLMPopulation([0.0], glm.IndicatorBasis(1), [[[1.0]]], activation=own)
-    with pytest.raises(ValueError, match="^activation must be one of sigmoid, .* got one of your own"):
+    with pytest.raises(ValueError, match="^activation must be one of sigmoid, .* got a custom one"):
         population.save(tmp_path / "population.npz")
     assert not list(tmp_path.iterdir())
 

@@ -11,6 +11,7 @@ from scipy.stats import ttest_1samp
 from sklearn.model_selection import GridSearchCV
 
 import glmbrian as glm
+from glmbrian.classifier.settings import make_network
 from glmbrian.cli import main
 from glmbrian.core.decisions import measures
 from glmbrian.core.objectives import FirstToSpike, Rate
@@ -104,8 +105,8 @@ def test_decisions_at_a_deadline():
 
 
 def test_operations_by_layer_and_kind():
-    network = glm.GLMClassifier("rate", n_steps=3, n_basis=2)._network(
-        5, 2, glm.CustomBasis([[1.0, 0.0], [0.5, 1.0]])
+    network = make_network(
+        glm.GLMClassifier("rate", n_steps=3, n_basis=2), 5, 2, glm.CustomBasis([[1.0, 0.0], [0.5, 1.0]])
     )
     outcome = Outcome.from_rows([[3, 4, 1, 2, 0, 0, 0, 0], [3, 6, 0, 1, 0, 0, 0, 0]], 2)
     counts = complexity.operations(network, outcome)
@@ -284,7 +285,7 @@ def test_all_tables_and_figures(tmp_path):
     [
         (["--jobs", "0"], "--jobs must be an integer of at least 1, got 0"),
         (["--seeds", "1"], "--seeds must be an integer of at least 2, got 1"),
-        (["--output", "taken"], "output: taken is not empty, and holds no settings.json"),
+        (["--output", "taken"], "output: taken is not empty, and has no settings.json"),
         (["--output", "taken/file"], "--output: cannot write into the folder taken/file"),
     ],
 )

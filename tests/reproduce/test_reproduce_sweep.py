@@ -293,7 +293,7 @@ def test_a_cluster_whose_workers_have_several_threads(capsys, tmp_path):
 
 def test_no_scheduler(capsys, tmp_path, monkeypatch):
     pytest.importorskip("distributed")
-    monkeypatch.setattr("glmbrian.reproduce.sweep._LONGEST_CONNECTING", 0.5)
+    monkeypatch.setattr("glmbrian.reproduce.sweep.LONGEST_CONNECTING", 0.5)
     output = str(tmp_path / "new")
     for address in ("tcp://127.0.0.1:1", "nonsense://"):
         assert main(["reproduce", "all", "--dask", address, "--output", output]) == 2

@@ -443,7 +443,7 @@ def test_a_full_disk_is_named_and_another_one_tried(full, programs, build, tempo
 
 
 def test_no_room_anywhere(programs, temporary):
-    with pytest.raises(OSError, match=f"disk of {programs} is full.*room in {temporary}.*TMPDIR"):
+    with pytest.raises(OSError, match=f"disk of {programs} is full.*space in {temporary}.*TMPDIR"):
         find(A, full)
     assert names(programs) == [] and all(
         names(folder) == [".glmbrian"] for folder in temporary.iterdir()

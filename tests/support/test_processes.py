@@ -181,7 +181,7 @@ def test_a_program_that_fails_ends_the_others_and_says_why(run, tmp_path):
 )
 def test_a_full_folder_for_temporary_files_is_named(said, least_room, run, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("glmbrian.support.scratch._LEAST_ROOM", least_room)
+    monkeypatch.setattr("glmbrian.support.scratch.LEAST_ROOM", least_room)
     with pytest.raises(OSError, match=f"temporary files is full.*{said}.*TMPDIR") as error:
         run(f"echo 'glmbrian: {said}' >&2; exit 3")
     assert str(tmp_path) in str(error.value)

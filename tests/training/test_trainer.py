@@ -433,7 +433,7 @@ def test_a_shift_between_images_and_presentations_is_an_error(simulated_by):
     network.run(4 * ms, namespace={})  # a whole image, so that labels would be shifted
     network.add(trainer)
     message = error_of(network, 4 * ms)
-    for part in (encoder.name, trainer.name, "shifted", "4 steps", "let both begin in the same run"):
+    for part in (encoder.name, trainer.name, "shifted", "4 steps", "start both in the same run"):
         assert part in message
     # together from the start, and the encoder then left out of a run
     encoder, neurons, synapses, trainer = small_network().values()
@@ -600,7 +600,7 @@ def test_bad_groups():
     neurons, synapses = two_neurons()
     others, of_others = two_neurons()
     for bad, error, message in (
-        ((neurons[:1], synapses), TypeError, "neurons must be GLMNeurons, and not a part"),
+        ((neurons[:1], synapses), TypeError, "neurons must be GLMNeurons, not a subgroup"),
         ((synapses.source, synapses), TypeError, "neurons must be GLMNeurons"),
         ((neurons, 3), TypeError, "synapses must be GLMSynapses or a list"),
         ((neurons, [Synapses(neurons, neurons)]), TypeError, "synapses must be GLMSynapses or a list"),

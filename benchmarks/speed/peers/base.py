@@ -11,8 +11,8 @@ class Peer(ABC):
     """An alternative implementation of first-to-spike training.
 
     It trains the model of `glmbrian.learning.first_to_spike_log_likelihood` on rate-coded
-    images, by plain gradient ascent: the images in random order, anew in each epoch, and
-    an update after each.
+    images by plain gradient ascent, with an update after each image and a new random order
+    in each epoch.
 
     Parameters
     ----------
@@ -24,15 +24,15 @@ class Peer(ABC):
         - ``labels``, int (n,), from 0 to ``n_classes - 1``;
         - ``basis``, float (window, K);
         - ``n_steps`` (at least 2), ``n_classes`` and ``learning_rate``;
-        - ``weights``, float (N_X, N_Y, K), and ``bias``, float (N_Y,), to start from.
+        - the initial ``weights``, float (N_X, N_Y, K), and ``bias``, float (N_Y,).
 
-        Whatever can be done once is done here: what is compiled is ready to train.
+        All one-time work, such as compiling, is done in the constructor.
 
     Attributes
     ----------
     name : str
     requires : tuple of str
-        The modules and commands that it needs.
+        The modules and commands it needs.
     weights, bias : ndarray of float
         The parameters, trained by the latest `train`.
     """
@@ -54,7 +54,7 @@ class Peer(ABC):
                 importlib.import_module(need)
             except ModuleNotFoundError as error:
                 return f"{error.name} not found"
-            # What is installed may not go with the rest, such as an older Numba with NumPy.
+            # Installed packages may be incompatible, such as an old Numba with a new NumPy.
             except ImportError as error:
                 return str(error)
         return None
@@ -65,16 +65,16 @@ class Peer(ABC):
 
     @abstractmethod
     def train(self, n_presentations, seed):
-        """Train from the start parameters for `n_presentations`.
+        """Train from the initial parameters for `n_presentations`.
 
-        Returns the seconds that it took.  The same seed gives the same parameters.
+        Returns the seconds it took.  The same seed gives the same parameters.
         """
 
     @abstractmethod
     def gradient(self, spikes, label, weights, bias):
         """Return the log-likelihood of one presentation and its gradient.
 
-        This runs what `train` runs, but on given input spikes.
+        This runs the same code as `train`, but on given input spikes.
 
         Parameters
         ----------
@@ -92,7 +92,7 @@ class Peer(ABC):
 
 
 def presentation_order(n_images, n_presentations, rng):
-    """Return which image comes when: each epoch is a new permutation of all images."""
+    """Return the order of the images, with a new permutation of all images in each epoch."""
     n_epochs = -(-n_presentations // n_images)
     order = [rng.permutation(n_images) for _ in range(n_epochs)]
     return np.concatenate(order)[:n_presentations]
@@ -101,7 +101,7 @@ def presentation_order(n_images, n_presentations, rng):
 def lags_within(basis, n_steps):
     """Return the basis for the lags 1 to ``n_steps - 1``, with zeros for lags it lacks.
 
-    No longer lag has an effect within a presentation.
+    Longer lags have no effect within a presentation.
     """
     lags = np.zeros((n_steps - 1, basis.shape[1]))
     n_given = min(len(basis), n_steps - 1)
@@ -112,8 +112,8 @@ def lags_within(basis, n_steps):
 def step_filters(basis, n_steps):
     """Return what a spike in step s adds to the potential in step t, for each function k.
 
-    The shape is ((T - 1) K, T), with s before k in the first axis, so that one matrix
-    product filters all that arrives in a presentation.
+    The shape is ((T - 1) K, T), with s before k in the first axis, so one matrix product
+    filters all input of a presentation.
     """
     lags = lags_within(basis, n_steps)
     filters = np.zeros((n_steps - 1, lags.shape[1], n_steps))

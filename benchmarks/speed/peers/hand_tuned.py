@@ -1,4 +1,4 @@
-"""The limit: C++ that trains this one model and does nothing else."""
+"""The limit: C++ that trains only this model."""
 
 import ctypes
 import subprocess
@@ -25,7 +25,7 @@ class HandTuned(Peer):
     workload : object
         See `Peer`.
     real : {"double", "float"}
-        What weights are held in.  Only "double" gives the gradient to full precision.
+        Type of the weights.  Only "double" gives the gradient to full precision.
     """
 
     name = "hand-tuned C++"
@@ -48,7 +48,7 @@ class HandTuned(Peer):
             "Real": real,
         }
         self._library = _compile(sizes)
-        # How often each pattern of spikes came, in each group of four steps.
+        # How often each pattern of spikes occurred, in each group of four steps.
         self._n_seen = np.zeros((-(-len(self._basis) // 4), _N_PATTERNS), dtype=np.int64)
         self._bytes_per_weight = 8 if real == "double" else 4
         self.train(1, seed=0)
@@ -83,23 +83,23 @@ class HandTuned(Peer):
         return log_likelihood, new_weights - weights, new_bias - bias
 
     def counts(self):
-        """Return what the latest `train` did, on average a presentation.
+        """Return the operations of the latest `train`, on average per presentation.
 
         Returns
         -------
         dict of str to float
             ``spikes`` (of all steps but the last), ``draws`` (of 64 bits),
             ``additions``, ``multiplications``, ``divisions``, ``transcendentals``, and
-            ``bytes_read`` and ``bytes_written``.  The arithmetic inside a draw or a
-            transcendental is not counted, and bytes are those of weights and images: the
-            rest is scratch memory of some tens of kilobytes.
+            ``bytes_read`` and ``bytes_written``.  The arithmetic inside draws and
+            transcendentals is not counted.  Bytes are those of weights and images; the
+            rest is some tens of kilobytes of scratch memory.
         """
         seen = self._n_seen / self._n_presentations
         n_groups = len(seen)
         spikes_in_pattern = np.array([bin(p).count("1") for p in range(_N_PATTERNS)])
-        draws = seen.sum()  # one for each input that can spike, and group
+        draws = seen.sum()  # one per group and input that can spike
         n_active = draws / n_groups
-        rows_summed = seen[:, 1:].sum()  # those of inputs without a spike are left out
+        rows_summed = seen[:, 1:].sum()  # rows of inputs without a spike are skipped
         _, n_classes, n_basis = self.weights.shape
         n_steps, row = self.workload.n_steps, n_classes * n_basis
         n_potentials = n_steps * n_classes
@@ -112,7 +112,7 @@ class HandTuned(Peer):
         return {
             "spikes": float((seen * spikes_in_pattern).sum()),
             "draws": float(draws),
-            # The last two terms of each are those of `differentiate` and of the bias.
+            # The last two terms are for `differentiate` and the bias.
             "additions": float(
                 (rows_summed + draws) * row
                 + pattern_sums

@@ -1,4 +1,4 @@
-"""A compiled kernel as written by hand with Numba."""
+"""A kernel written by hand and compiled with Numba."""
 
 from time import perf_counter
 
@@ -56,7 +56,7 @@ def _compile(basis, n_inputs, n_classes, n_basis):
     """Return the compiled loop of training, and its update for given spikes."""
     from numba import njit
 
-    # Numba takes what a function refers to from outside as constants.
+    # Numba treats variables from the enclosing scope as constants.
     n_lags = len(basis)
     n_steps, n_row = n_lags + 1, n_classes * n_basis
 
@@ -106,7 +106,7 @@ def _compile(basis, n_inputs, n_classes, n_basis):
                 odds = np.exp(-u[t, i])
                 spike[t, i] = 1.0 / (1.0 + odds)
                 silence[t, i] = odds / (1.0 + odds)
-        # `win`: that the right neuron is first, if nobody spiked before step t
+        # `win`: the probability that the correct neuron is first, if none spiked before step t
         stop, go_on = np.empty(n_steps), np.empty(n_steps)
         win = 0.0
         for t in range(n_steps - 1, -1, -1):
@@ -130,8 +130,8 @@ def _compile(basis, n_inputs, n_classes, n_basis):
     @njit(fastmath=True)
     def train(first, pixel, probability, labels, weights, bias, learning_rate, n, seed):
         np.random.seed(seed)
-        # A spike is written down in any case and kept if the count goes on, which saves
-        # a branch that cannot be predicted; hence one place more than there are inputs.
+        # Every index is written, and kept only if the count increases.  This saves an
+        # unpredictable branch, but needs one more element than there are inputs.
         indices = np.empty((n_lags, n_inputs + 1), dtype=np.int32)
         counts = np.empty(n_lags, dtype=np.int64)
         order = np.arange(len(labels))

@@ -1,4 +1,4 @@
-"""Plain Brian 2 on the runtime device, as one would write it without this package."""
+"""Plain Brian 2 on the runtime device, as written without this package."""
 
 from time import perf_counter
 
@@ -10,12 +10,12 @@ from .base import Peer, lags_within, presentation_order
 
 
 class PlainBrian(Peer):
-    """Brian draws the spikes; a network operation filters them, and learns, in NumPy.
+    """Brian draws the spikes; a network operation filters them and learns, in NumPy.
 
-    In each step the operation adds up the weights of the inputs that spiked, filters
-    what has arrived so far, and sets the potentials of the output neurons; after the
-    last step of a presentation it updates the weights.  Code is generated for the target
-    that Brian's preference names.
+    In each step the operation sums the weights of the inputs that spiked, filters the
+    input so far, and sets the potentials of the output neurons; after the last step of a
+    presentation it updates the weights.  Code is generated for the target in Brian's
+    preferences.
     """
 
     name = "plain Brian 2"
@@ -50,7 +50,7 @@ class PlainBrian(Peer):
         self._presentation, self._step = 0, 0
         duration = n_presentations * self.workload.n_steps * self._inputs.clock.dt
         self._network.run(duration, namespace={})
-        # From the first step, since what Brian does before a run it may compile.
+        # From the first step, since Brian may compile code before it.
         return perf_counter() - self._began
 
     def gradient(self, spikes, label, weights, bias):
@@ -84,9 +84,9 @@ class PlainBrian(Peer):
         self._u = []  # (N_Y,)
 
     def _respond(self, spiking, weights, bias):
-        """Return the potentials of this step, and take in its spikes."""
+        """Return the potentials of this step, and store its spikes."""
         n_lags = len(self._arrived)
-        # The latest step comes first, as the shortest lag does.
+        # The latest step comes first, like the shortest lag.
         recent = np.array(self._arrived[::-1]).reshape(n_lags, *weights.shape[1:])
         u = bias + np.einsum("lk,lik->i", self._lags[:n_lags], recent)
         self._u.append(u)
@@ -102,9 +102,9 @@ class PlainBrian(Peer):
         self.bias += rate * grad_u.sum(axis=0)
 
     def _errors(self, label):
-        """Return the log-likelihood, and its gradient in the potentials, (T, N_Y)."""
+        """Return the log-likelihood, and its gradient with respect to the potentials, (T, N_Y)."""
         u = np.array(self._u)
-        # log g(u) - log(1 - g(u)) = u, so that log p_t is the potential of the right
+        # log g(u) - log(1 - g(u)) = u, so log p_t is the potential of the correct
         # neuron plus the log-probability that all are silent up to and including step t.
         log_silence = -np.logaddexp(0, u)
         log_p = u[:, label] + log_silence.sum(axis=1).cumsum()
@@ -116,7 +116,7 @@ class PlainBrian(Peer):
         return float(log_likelihood), grad_u
 
     def _rows(self, grad_u):
-        """Yield the gradient in what arrives in each step, (N_Y, K)."""
+        """Yield the gradient with respect to the input of each step, (N_Y, K)."""
         for t in range(len(grad_u) - 1):
             later = grad_u[t + 1 :]
             yield np.einsum("li,lk->ik", later, self._lags[: len(later)])

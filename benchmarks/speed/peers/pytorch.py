@@ -9,29 +9,28 @@ from glmbrian.core.rate_code import LEVEL_OF_BYTE
 
 from .base import Peer, presentation_order, step_filters
 
-#: The lowest draw: no draw is below.
+#: The lowest possible draw; no draw is below it.
 _NEVER = -(2**15)
 
 
 class PyTorch(Peer):
-    """Matrix products over all spikes of a batch, with the gradient written out.
+    """Matrix products over all spikes of a batch, with an explicit gradient.
 
-    Written out, the gradient takes fewer operations than the one that PyTorch derives
-    itself, which took 1.9 times as long in batches of one and 1.4 in batches of 64
-    (N_Y = 2, T = K = 8).
+    The explicit gradient takes fewer operations than PyTorch's automatic one, which took
+    1.9 times as long in batches of 1 and 1.4 times in batches of 64 (N_Y = 2, T = K = 8).
 
     Parameters
     ----------
     workload : object
         See `Peer`.
     batch_size : int
-        Presentations an update.  An update is the sum of their gradients, so that a
-        presentation counts as much as in a batch of one; too large a batch, 256 at the
-        package's learning rate, then no longer learns.
+        Presentations per update.  An update sums their gradients, so a presentation
+        counts as much as in a batch of one; but large batches, such as 256 at the
+        package's learning rate, no longer learn.
     dtype : {"float32", "float64"}
         Only "float64" gives the gradient to full precision.
     n_threads : int
-        What PyTorch may use while it trains; by default one, as `glmbrian` does.
+        Threads that PyTorch may use in training; by default one, like `glmbrian`.
     """
 
     name = "PyTorch"
@@ -43,7 +42,7 @@ class PyTorch(Peer):
         super().__init__(workload)
         self._torch, self._dtype = torch, getattr(torch, dtype)
         self.batch_size, self.n_threads = batch_size, n_threads
-        # A draw is an int16, so that it can be taken from a quarter of an int64.
+        # Draws are int16, so that one int64 gives four of them.
         level = LEVEL_OF_BYTE[workload.images].astype(np.int32) + _NEVER
         self._level = torch.from_numpy(level.astype(np.int16))
         self._labels = torch.from_numpy(np.asarray(workload.labels, dtype=np.int64))
@@ -99,7 +98,7 @@ class PyTorch(Peer):
         bias.add_(grad_u.sum((0, 2)), alpha=rate)
 
     def _encode(self, level, generator):
-        """Draw the spikes of all steps but the last, which moves nothing."""
+        """Draw the spikes of all steps but the last, which has no effect."""
         torch = self._torch
         shape = (len(level), self.workload.n_steps - 1, level.shape[1])
         n_draws = math.prod(shape)
@@ -109,10 +108,10 @@ class PyTorch(Peer):
         return torch.lt(draws.view(shape), level[:, np.newaxis], out=spikes)
 
     def _errors(self, spikes, labels, weights, bias):
-        """Return log p_t, and gradients in what arrives and in the potentials.
+        """Return log p_t, and its gradients with respect to the channels and potentials.
 
-        p_t, of shape (batch, T), is the probability that the right neuron spikes first,
-        and in step t.  `spikes` has the shape (batch, T - 1, inputs) and `weights`
+        p_t, of shape (batch, T), is the probability that the correct neuron spikes first,
+        in step t.  `spikes` has the shape (batch, T - 1, inputs) and `weights`
         (inputs, N_Y K); the gradients have (batch (T - 1), N_Y K) and (batch, N_Y, T).
         """
         torch = self._torch
@@ -123,7 +122,7 @@ class PyTorch(Peer):
         u = channels @ self._filters + bias[:, np.newaxis]
 
         right = labels[:, np.newaxis, np.newaxis].expand(-1, 1, u.shape[2])
-        # log g(u) - log(1 - g(u)) = u, so that log p_t is the potential of the right
+        # log g(u) - log(1 - g(u)) = u, so log p_t is the potential of the correct
         # neuron plus the log-probability that all are silent up to and including step t.
         log_silence = torch.nn.functional.logsigmoid(-u)
         log_p = u.gather(1, right)[:, 0] + log_silence.sum(1).cumsum(1)
