@@ -170,6 +170,9 @@ def _add_data_options(command, classes=(5, 7), sizes=("n_train", "n_test")):
     command.add_argument("--data-dir", type=Path, metavar="DIR",
                          help="folder with IDX files of MNIST (default: the images that ship "
                          "with glmbrian)")  # fmt: skip
+    command.add_argument(
+        "--full", action="store_true", help="all images in --data-dir, however many per class"
+    )
 
 
 def _add_classifier_options(command):
@@ -418,6 +421,10 @@ def _listed(labels):
 def _load_data(options, digits, n_train, n_test):
     from .datasets import load_mnist
 
+    if options.full and options.data_dir is None:
+        raise ValueError("--full needs --data-dir, a folder with the four files of MNIST")
+    if options.full:
+        return load_mnist(digits, data_dir=options.data_dir, full=True)
     return load_mnist(digits, n_train, n_test, data_dir=options.data_dir)
 
 

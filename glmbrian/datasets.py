@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .support.storage import as_path
+from .support.validation import flag
 
 __all__ = ["MNIST", "load_idx", "load_mnist"]
 
@@ -122,22 +123,25 @@ def load_idx(path: str | PathLike) -> np.ndarray:
 
 
 def load_mnist(
-    classes: Iterable[int] | str = (5, 7),
-    n_train: int = 1000,
-    n_test: int = 1000,
+    classes: Iterable[int] | str | None = None,
+    n_train: int | None = None,
+    n_test: int | None = None,
     data_dir: str | PathLike | None = None,
+    *,
+    full: bool = False,
+    directory: str | PathLike | None = None,
 ) -> MNIST:
     """Load training and test images of some of the MNIST digits.
 
     Parameters
     ----------
-    classes : iterable of int, or "all"
-        The digits to load: distinct integers from 0 to 9. The images alternate in
-        this order. "all" means ``range(10)``.
-    n_train, n_test : int
+    classes : iterable of int, or "all", optional
+        The digits to load: distinct integers from 0 to 9, by default (5, 7). The images
+        alternate in this order. "all" means ``range(10)``, the default with `full`.
+    n_train, n_test : int, optional
         How many training and test images of each digit to load: the first ones in
-        the order of the files. 0 to 1000 for the data that ships with glmbrian; 0 to
-        the number available for `data_dir`.
+        the order of the files, by default 1000. 0 to 1000 for the data that ships with
+        glmbrian; 0 to the number available for `data_dir`.
     data_dir : str or os.PathLike, optional
         A folder to read instead of the data that ships with glmbrian. It must hold
         four IDX files, each either gzip-compressed with a name ending in ``.gz``, or
@@ -145,7 +149,13 @@ def load_mnist(
         ``train-images-idx3-ubyte``, ``train-labels-idx1-ubyte``, and
         ``t10k-images-idx3-ubyte`` and ``t10k-labels-idx1-ubyte`` as in the original
         MNIST, or the latter two with ``test`` in place of ``t10k``.
-        Names with a dot, such as ``train-images.idx3-ubyte``, work too.
+        Names with a dot, such as ``train-images.idx3-ubyte``, work too, and so do the files
+        of data sets in the form of MNIST, such as Fashion-MNIST.
+    full : bool
+        Load all images of the `classes` in the order of the files, 60,000 and 10,000 for
+        the original MNIST, in place of equally many of each class in turn.
+    directory : str or os.PathLike, optional
+        Another name of `data_dir`.
 
     Returns
     -------
@@ -163,7 +173,7 @@ def load_mnist(
         `n_train` or `n_test` is negative or more than there are images of a
         digit, or if the files of `data_dir` are damaged or do not fit together.
     TypeError
-        If an argument is of the wrong type.
+        If an argument is of the wrong type, or two of them exclude each other.
     FileNotFoundError
         If `data_dir` or one of its files is missing.
 
@@ -182,16 +192,32 @@ def load_mnist(
     >>> X_train.shape, X_test.shape
     ((10000, 784), (10000, 784))
     """
+    full = flag(full, "full")
+    if directory is not None:
+        if data_dir is not None:
+            raise TypeError("directory and data_dir are two names of one argument: give one of them")
+        data_dir = directory
+    if full and not (n_train is None and n_test is None):
+        raise TypeError("n_train and n_test must be left out with full=True, which loads all images")
+    if full and data_dir is None:
+        raise TypeError(
+            "full=True needs directory, a folder with the four files of MNIST: those that ship with "
+            "glmbrian hold 1000 images of each digit"
+        )
+    if classes is None:
+        classes = "all" if full else (5, 7)
     classes = _check_classes(classes)
-    n_train = _check_count(n_train, "n_train")
-    n_test = _check_count(n_test, "n_test")
+    counts = {
+        name: None if full else _check_count(1000 if n is None else n, name)
+        for name, n in {"n_train": n_train, "n_test": n_test}.items()
+    }
     folder = _shipped_data() if data_dir is None else as_path(data_dir, "data_dir")
     if not folder.is_dir():
         raise FileNotFoundError(f"data_dir '{folder}' is not a folder")
     test_name = _find_test_name(folder)
     return MNIST(
-        *_select(folder, "train", classes, n_train, "n_train"),
-        *_select(folder, test_name, classes, n_test, "n_test"),
+        *_select(folder, "train", classes, counts["n_train"], "n_train"),
+        *_select(folder, test_name, classes, counts["n_test"], "n_test"),
     )
 
 
@@ -361,8 +387,14 @@ def _find_test_name(folder):
 
 
 def _select(folder, split, classes, n, argument):
-    """Return the first `n` images of each class and their labels, the classes alternating."""
+    """Return the first `n` images of each class and their labels, the classes alternating.
+
+    Without `n`, all images of the classes, in the order of the file.
+    """
     images, labels, images_file = read_split(folder, split)
+    if n is None:
+        chosen = np.flatnonzero(np.isin(labels, classes))
+        return images.reshape(len(images), _SIDE * _SIDE)[chosen], labels[chosen].astype(np.int64)
     indices = [np.flatnonzero(labels == digit) for digit in classes]
     for digit, found in zip(classes, indices):
         if n > len(found):

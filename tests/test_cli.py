@@ -92,6 +92,7 @@ def test_export(capsys, tmp_path):
         (["--n-test", "0"], "--n-test must be an integer of at least 1, got 0"),
         (["--n-test", "-1"], "--n-test must be an integer of at least 1, got -1"),
         (["--data-dir", "nowhere"], "nowhere"),
+        (["--full"], "--full needs --data-dir"),
     ],
 )
 def test_errors_are_one_line_and_leave_nothing(arguments, message, capsys, tmp_path, no_work):

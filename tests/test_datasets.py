@@ -356,7 +356,6 @@ def test_classes_any_iterable(classes):
         (("5", "7"), TypeError, r"'5' \(str\)"),
         ([[5, 7]], TypeError, "list"),
         (5, TypeError, "not 5"),
-        (None, TypeError, "not None"),
     ],
 )
 def test_wrong_classes(classes, error, found):
@@ -367,7 +366,7 @@ def test_wrong_classes(classes, error, found):
 
 @pytest.mark.parametrize("name", ["n_train", "n_test"])
 def test_wrong_counts(name):
-    for wrong in (1.0, True, np.True_, "3", None, [3]):
+    for wrong in (1.0, True, np.True_, "3", [3]):
         with pytest.raises(TypeError, match=f"^{name} must be an integer, 0 or more"):
             load_mnist(**{name: wrong})
     with pytest.raises(ValueError, match=f"^{name} must be an integer.*not -1"):
@@ -527,6 +526,36 @@ def test_shipped_data_missing(tmp_path):
     last = run_load(tmp_path).stderr.strip().splitlines()[-1]
     assert last.startswith("FileNotFoundError: the MNIST data that ships with glmbrian")
     assert "data_dir" in last
+
+
+# All images of a folder
+
+
+def test_full_is_all_images_in_the_order_of_the_files(fake_mnist):
+    labels = np.repeat(np.arange(9, -1, -1), 5)
+    full = load_mnist(full=True, directory=fake_mnist)
+    np.testing.assert_array_equal(full.y_train, labels)
+    np.testing.assert_array_equal(
+        full.X_train.reshape(-1, 28, 28), fake_images(labels.astype(np.uint8), 0)
+    )
+    assert full.X_test.shape == (20, 784) and full.y_train.dtype == np.int64
+    some = load_mnist([3, 8], full=True, data_dir=fake_mnist)
+    np.testing.assert_array_equal(some.X_train, full.X_train[np.isin(labels, [3, 8])])
+    assert some.y_test.tolist() == [8, 8, 3, 3]
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (dict(full=True), "full=True needs directory"),
+        (dict(full=True, directory=".", n_train=3), "n_train and n_test must be left out"),
+        (dict(full="yes", directory="."), "full must be True or False"),
+        (dict(directory=".", data_dir="."), "directory and data_dir are two names of one argument"),
+    ],
+)
+def test_arguments_of_full(arguments, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        load_mnist(**arguments)
 
 
 # make_subset.py
