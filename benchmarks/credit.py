@@ -14,7 +14,8 @@ from itertools import product
 import numpy as np
 
 import glmbrian as glm
-from glmbrian.learning import CREDITS, Layer, layered_gradient
+from glmbrian.core.credit import CREDITS
+from glmbrian.learning import Layer, layered_gradient
 
 N_IN, N_HIDDEN, N_OUT, T = 4, 3, 2, 4
 SCALES = (0.3, 1.0, 2.0)

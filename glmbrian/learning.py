@@ -3,8 +3,8 @@
 This is the reference for every device; it simulates nothing.
 """
 
-from .core.credit import CREDITS, Credit, layered_gradient
-from .core.layers import Gradient, Layer, layered_log_likelihood
+from .core.credit import layered_gradient
+from .core.layers import Layer, layered_log_likelihood
 from .core.likelihoods import (
     desired_train,
     feedback_gradient,
@@ -17,9 +17,6 @@ from .core.likelihoods import (
 )
 
 __all__ = [
-    "CREDITS",
-    "Credit",
-    "Gradient",
     "Layer",
     "desired_train",
     "feedback_gradient",

@@ -23,8 +23,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from brian2 import Function, NeuronGroup, get_device
+from brian2 import Equations, Function, NeuronGroup, get_device
 from numpy.typing import NDArray
+
+from .own_code import integration
 
 #: Longest window for which the filter is written out as Brian code; beyond it,
 #: generating and compiling the code takes longer than running the ring buffer.
@@ -40,12 +42,19 @@ class StateUpdater:
 
     Brian keeps every updater that it has used until the process ends.  Updaters with the same
     code are equal, so it keeps only one of them.
+
+    own_equations : brian2.Equations, optional
+        Differential equations of the user's, integrated after `code` by `own_method`.
     """
 
     code: str
+    own_equations: Equations | None = None
+    own_method: Any = None
 
     def __call__(self, equations: Any, variables: Any = None, method_options: Any = None) -> str:
-        return self.code
+        if self.own_equations is None:
+            return self.code
+        return f"{self.code}\n{integration(self.own_equations, variables, self.own_method)}"
 
 
 def pending_names(window: int) -> list[str]:

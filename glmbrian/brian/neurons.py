@@ -9,6 +9,7 @@ import numpy as np
 from brian2 import (
     DEFAULT_FUNCTIONS,
     Clock,
+    Equations,
     NeuronGroup,
     Quantity,
     TimedArray,
@@ -41,6 +42,7 @@ from .internals import (
     generate_in_double_precision,
     run_args,
 )
+from .own_code import check_equations, check_method, check_statements, double_precision_of
 from .streams import warn_of_equal_draws
 from .target import add_index_alias, current_target, index_name, shared_flag
 from .time_steps import require_step
@@ -92,6 +94,14 @@ class GLMNeurons(Described, NeuronGroup):
         Names for `drive`, which take precedence over those around the run.
     dt, clock, order, name
         As for `brian2.NeuronGroup`; one step of the model is one `dt`.
+    equations : str or brian2.Equations, optional
+        Equations of your own beside those of the model: traces, currents, parameters.
+        Differential ones are integrated in each step after u is known, and see it.
+    reset : str, optional
+        Statements of your own when a neuron spikes, such as ``"calcium += 1"``.  They may change your
+        variables and the bias.
+    method : str, optional
+        How Brian integrates `equations`; by default it chooses.
     stream : str, optional
         Groups with the same `random_state` draw the same numbers, and a run warns about
         this, unless their streams have different names.
@@ -118,7 +128,7 @@ class GLMNeurons(Described, NeuronGroup):
     TypeError, ValueError
         If an argument is of the wrong type or out of range.
     NotImplementedError
-        If `drive` is a TimedArray on the GeNN device.
+        If `drive` is a TimedArray, or `equations` or `reset` are given, on the GeNN device.
     DimensionMismatchError, KeyError
         When a run begins, if the expression `drive` has a unit, or uses a name that is
         neither in `namespace` nor defined where the run is called (as the cause of Brian's
@@ -147,6 +157,15 @@ class GLMNeurons(Described, NeuronGroup):
     >>> network.run(1 * ms)
     >>> neurons.u[:]
     array([1. , 3.5])
+
+    A variable that rises with each spike of the neuron, and decays:
+
+    >>> calcium = "dcalcium/dt = -calcium / (10*ms) : 1"
+    >>> neurons = glm.GLMNeurons(1, basis, equations=calcium, reset="calcium += 1", dt=1 * ms)
+    >>> neurons.clamp = 1  # it spikes in every step
+    >>> Network(neurons).run(2 * ms)
+    >>> neurons.calcium[:].round(3)
+    array([1.905])
     """
 
     kernels: dict[str, Basis]
@@ -169,6 +188,9 @@ class GLMNeurons(Described, NeuronGroup):
         order: int = 0,
         name: str = "glmneurons*",
         stream: str | None = None,
+        equations: str | Equations | None = None,
+        reset: str | None = None,
+        method: Any = None,
     ) -> None:
         check_brian_arguments(dt, clock, order, name)
         n = integer(n, "n")
@@ -211,19 +233,15 @@ class GLMNeurons(Described, NeuronGroup):
         else:
             filtering, pending = shift_register(matrix, channels, added), pending_names(window)
 
-        # The group counts its own steps, since Brian's step number jumps if dt changes
-        # between two runs.
-        update = StateUpdater(f"{STEP_COUNT} = {STEP_COUNT} + 1\n" + filtering)
-
         feedback_weights = [] if feedback_basis is None else feedback_weight_names(feedback_basis)
         parameters = ["bias"] + channels + pending + feedback_weights
         reals = ["u", "firing_probability", *added, *parameters]
         # Brian calls a group's state updater only if the group has a differential
         # equation.  This one is a formality: the updater replaces it with the exact map.
-        equations = "du/dt = -u / dt : 1\n"
-        equations += "".join(f"{parameter} : 1\n" for parameter in parameters)
-        equations += drive_equation
-        equations += f"""
+        model = "du/dt = -u / dt : 1\n"
+        model += "".join(f"{parameter} : 1\n" for parameter in parameters)
+        model += drive_equation
+        model += f"""
             firing_probability = {activation.expression} : 1
             clamp : integer
             key_low : integer {shared}
@@ -232,9 +250,18 @@ class GLMNeurons(Described, NeuronGroup):
             first_step : integer {shared}
             {STEP_COUNT} : integer {shared}
         """
+        own, own_reset = None, ""
+        if not (equations is reset is method is None):
+            taken = Equations(model).names
+            own = check_equations(equations, "equations", taken)
+            own_reset = check_statements(reset, "reset", taken - {"bias"})
+            check_method(method, own)
+        # The group counts its own steps, since Brian's step number jumps if dt changes
+        # between two runs.
+        update = StateUpdater(f"{STEP_COUNT} = {STEP_COUNT} + 1\n" + filtering, own, method)
         super().__init__(
             n,
-            equations,
+            Equations(model) + own if own else model,
             method=update,
             threshold="clamp > 0 or (clamp == 0 and glm_uniform(key_low, key_high, "
             f"presentation, {STEP_COUNT} - 1 - first_step, {index}) < firing_probability)",
@@ -244,10 +271,12 @@ class GLMNeurons(Described, NeuronGroup):
                     channel_names("feedback", feedback_basis) if feedback_basis else [],
                     feedback_weights,
                 )
-            ),
+            )
+            + own_reset,
             namespace=namespace,
             # Native code requires these types, whatever precision the user prefers.
             dtype={
+                **double_precision_of(own),
                 **dict.fromkeys(reals, np.float64),
                 **dict.fromkeys(("presentation", "first_step", STEP_COUNT), np.int64),
             },

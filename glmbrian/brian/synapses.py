@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from brian2 import Quantity, Synapses, have_same_dimensions, second
+from brian2 import Equations, Quantity, Synapses, have_same_dimensions, second
 from brian2.groups.subgroup import Subgroup
 from numpy.typing import ArrayLike, NDArray
 
@@ -23,15 +23,13 @@ from .internals import (
     time_steps_may_differ,
 )
 from .neurons import GLMNeurons, channel_names
+from .own_code import check_equations, check_statements, double_precision_of
 from .target import current_target
 from .write_through import WriteThrough
 
 #: Arguments of `brian2.Synapses` that `GLMSynapses` does not accept, with reasons or alternatives.
 _OWN = {
-    "model": "the only variables of these synapses are their weights",
-    "on_pre": "a spike of the source adds w to the channels of the target; put other effects into "
-    "separate brian2.Synapses(...), and effects of the target's spikes into on_post",
-    "pre": "a spike of the source adds w to the channels of the target",
+    "pre": "write on_pre",
     "post": "write on_post",
     "dtype": "weights are held in double precision",
     "multisynaptic_index": "there is only one synapse per pair",
@@ -62,6 +60,12 @@ class GLMSynapses(Described, Synapses):
         Makes the draws of ``rand()`` reproducible, and the same on every device.  ``None``
         takes a state from NumPy's global generator, which `brian2.seed` sets on the runtime
         device.
+    model : str or brian2.Equations, optional
+        Variables of your own for each synapse, such as traces, beside the weights ``w_0``,
+        ``w_1``, ....
+    on_pre : str, optional
+        Statements of your own for a spike of the source that arrives, after the weights are
+        added to the target's channels.
     **kwds
         Passed to `brian2.Synapses`: ``delay`` (in addition to the lag of one step that
         every kernel has), ``on_post`` (statements for a spike of the target, where the
@@ -107,6 +111,8 @@ class GLMSynapses(Described, Synapses):
         kernel: str = "stimulus",
         connect: Any = True,
         random_state: RandomState = None,
+        model: str | Equations | None = None,
+        on_pre: str | None = None,
         **kwds: Any,
     ) -> None:
         neurons = target.source if isinstance(target, Subgroup) else target
@@ -124,7 +130,10 @@ class GLMSynapses(Described, Synapses):
         if kwds.get("dt") is None:
             kwds.setdefault("clock", neurons.clock)
 
-        def model(weights, channels):
+        own_model = check_equations(model, "model", {*weights, "w", "delay"})
+        own_on_pre = check_statements(on_pre, "on_pre", {f"{channel}_post" for channel in channels})
+
+        def code(weights, channels):
             equations = "\n".join(f"{weight} : 1" for weight in weights)
             pairs = zip(channels, weights)
             return dict(
@@ -137,11 +146,16 @@ class GLMSynapses(Described, Synapses):
         # If one Synapses object cannot change all channels, the others get separate objects,
         # which the network includes together with this one.
         n_own = current_target().targets_a_pathway or basis.n_basis
-        super().__init__(source, target, **model(weights[:n_own], channels[:n_own]), **kwds)
+        own = code(weights[:n_own], channels[:n_own])
+        own["on_pre"] += own_on_pre
+        if own_model:
+            own["model"] = Equations(own["model"]) + own_model
+            own["dtype"].update(double_precision_of(own_model))
+        super().__init__(source, target, **own, **kwds)
         holders = [self] * n_own
         for k in range(n_own, basis.n_basis):
             more = {**kwds, "name": f"{self.name}_{k}", "on_post": None}
-            holders.append(Synapses(source, target, **model([weights[k]], [channels[k]]), **more))
+            holders.append(Synapses(source, target, **code([weights[k]], [channels[k]]), **more))
         self._contained_objects.extend(holders[n_own:])
         for key, value in dict(
             basis=basis,

@@ -34,6 +34,8 @@ class Target:
     has_arrays : bool
         Whether code can reach arrays other than variables of single neurons: ring buffers,
         and TimedArrays used as drive.
+    takes_own_code : bool
+        Whether users may add equations and statements of their own to those of the package.
     targets_a_pathway : int or None
         How many variables of a neuron one `brian2.Synapses` can change; None for any number.
     """
@@ -46,6 +48,7 @@ class Target:
     has_index_aliases: bool = True
     has_shared_variables: bool = True
     has_arrays: bool = True
+    takes_own_code: bool = True
     targets_a_pathway: int | None = None
 
 
@@ -61,6 +64,7 @@ _TARGETS = {
         has_index_aliases=False,
         has_shared_variables=False,
         has_arrays=False,
+        takes_own_code=False,
         targets_a_pathway=1,
     ),
 }

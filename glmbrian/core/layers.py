@@ -87,7 +87,25 @@ class Layer:
         return self.weights.shape[1]
 
     def potentials(self, inputs: np.ndarray, spikes: np.ndarray) -> NDArray[np.float64]:
-        """Return the membrane potentials (T, n), for `inputs` (T, n_in) and own `spikes` (T, n)."""
+        """Return the membrane potentials.
+
+        Parameters
+        ----------
+        inputs : ndarray of 0/1, shape (T, n_in)
+        spikes : ndarray of 0/1, shape (T, n)
+            Spikes of the neurons themselves, for the feedback.
+
+        Returns
+        -------
+        ndarray of float, shape (T, n)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> layer = Layer([[1.0]], [[[2.0]]], [-1.0], [[1.0]], [[-5.0]])
+        >>> layer.potentials(np.array([[1], [0], [0]]), np.array([[0], [1], [0]])).ravel()
+        array([-1.,  1., -6.])
+        """
         u = potential_of_inputs(inputs, self.basis, self.weights, self.bias)
         if self.feedback_basis is not None and self.feedback is not None:
             u += potential_of_outputs(spikes, self.feedback_basis, self.feedback)
@@ -99,7 +117,7 @@ class Layer:
         draws: NDArray[np.float64],
         forced: tuple[int, int, int] | None = None,
     ) -> NDArray[np.uint8]:
-        """Return the spikes (T, n): those of which the draw is below the firing probability.
+        """Return spikes: a neuron spikes where its draw is below its firing probability.
 
         Parameters
         ----------
@@ -108,6 +126,20 @@ class Layer:
             From 0 to 1.
         forced : tuple of int, optional
             A step, a neuron, and whether it spikes there, whatever its draw.
+
+        Returns
+        -------
+        ndarray of uint8, shape (T, n)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> layer = Layer([[1.0]], [[[2.0]]], [0.0])
+        >>> inputs, draws = np.array([[1], [0], [0]]), np.full((3, 1), 0.6)
+        >>> layer.simulate(inputs, draws).ravel()
+        array([0, 1, 0], dtype=uint8)
+        >>> layer.simulate(inputs, draws, forced=(2, 0, 1)).ravel()
+        array([0, 1, 1], dtype=uint8)
         """
         u = potential_of_inputs(inputs, self.basis, self.weights, self.bias)
         probability, kernels = self.activation.probability, self.feedback_kernels
@@ -122,14 +154,46 @@ class Layer:
         return spikes
 
     def probability_slope(self, potentials: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the derivative of the firing probability at these membrane potentials."""
+        """Return the derivative of the firing probability.
+
+        Parameters
+        ----------
+        potentials : ndarray of float
+
+        Returns
+        -------
+        ndarray of float, of the same shape
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> float(Layer([[1.0]], [[[2.0]]], [0.0]).probability_slope(np.zeros(1))[0])
+        0.25
+        """
         activation = self.activation
         return activation.log_spike_slope(potentials) * activation.probability(potentials)
 
     def log_probability_slope(
         self, potentials: NDArray[np.float64], spikes: np.ndarray
     ) -> NDArray[np.float64]:
-        """Return the derivative of the log-probability of `spikes`, with respect to the potentials."""
+        """Return the derivative of the log-probability of spikes, in the potentials.
+
+        Parameters
+        ----------
+        potentials : ndarray of float, shape (T, n)
+        spikes : ndarray of 0/1, shape (T, n)
+
+        Returns
+        -------
+        ndarray of float, shape (T, n)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> layer = Layer([[1.0]], [[[2.0]]], [0.0])
+        >>> layer.log_probability_slope(np.zeros((2, 1)), np.array([[1], [0]])).ravel()
+        array([ 0.5, -0.5])
+        """
         activation = self.activation
         return np.where(
             spikes,

@@ -233,6 +233,14 @@ def test_there_are_no_timed_arrays_on_genn():
         glm.GLMNeurons(2, glm.IndicatorBasis(1), drive=TimedArray([1.0], dt=1 * ms))
 
 
+def test_there_is_no_own_code_on_genn():
+    pytest.importorskip("brian2genn")
+    set_device("genn", build_on_run=False)
+    for own in (dict(equations="x : 1"), dict(reset="bias += 1")):
+        with pytest.raises(NotImplementedError, match="not supported on the device 'genn'"):
+            glm.GLMNeurons(2, glm.IndicatorBasis(1), **own)
+
+
 @pytest.mark.parametrize("on_device", ["runtime", "cpp_standalone"])
 @pytest.mark.parametrize(
     "drive, cause, message",

@@ -374,8 +374,9 @@ def test_no_pairs_can_be_added_after_a_trainer():
 @pytest.mark.parametrize(
     "keywords, error, message",
     [
-        (dict(on_pre="v += 1"), TypeError, "on_pre cannot be given .* on_post"),
-        (dict(model="w : 1"), TypeError, "model cannot be given"),
+        (dict(pre="w_0 += 1"), TypeError, "pre cannot be given .* on_pre"),
+        (dict(model="w : 1"), ValueError, "model: the name 'w' is taken"),
+        (dict(model="w_0 : 1"), ValueError, "model: the name 'w_0' is taken"),
         (dict(dtype=float), TypeError, "dtype cannot be given"),
         (dict(foo=1), TypeError, "no argument 'foo'"),
         (dict(delay=2), TypeError, "delay must be a single time"),

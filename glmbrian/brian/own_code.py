@@ -1,0 +1,100 @@
+"""Brian code that users add to the neurons and synapses of the package: equations and statements."""
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+from brian2 import Equations
+from brian2.equations.equations import DIFFERENTIAL_EQUATION, FLOAT, EquationError
+from brian2.stateupdaters.base import StateUpdateMethod
+
+from .target import current_target
+
+
+def check_equations(equations: Any, name: str, taken: Collection[str]) -> Equations | None:
+    """Return additional `equations` as an object, after checks; None if there are none.
+
+    Parameters
+    ----------
+    equations : str or brian2.Equations or None
+    name : str
+        Of the argument.
+    taken : collection of str
+        Names that the model itself uses.
+    """
+    if equations is None:
+        return None
+    _require_target(name)
+    if not isinstance(equations, (str, Equations)):
+        raise TypeError(
+            f"{name} must be Brian equations, a string or brian2.Equations, got {equations!r}"
+        )
+    if isinstance(equations, str):
+        try:
+            equations = Equations(equations)
+        except (EquationError, SyntaxError, ValueError) as error:
+            reason = " ".join(str(error).split())
+            raise ValueError(f"{name} must be Brian equations: {reason}") from None
+    clashing = sorted(equations.names & set(taken))
+    if clashing:
+        raise ValueError(f"{name}: the name {clashing[0]!r} is taken by the model itself; use another")
+    return equations if len(equations) else None
+
+
+def check_statements(statements: Any, name: str, kept: Collection[str]) -> str:
+    """Return additional statements as text that ends in a new line; empty if there are none.
+
+    They must not assign to the names `kept`.
+    """
+    if statements is None:
+        return ""
+    _require_target(name)
+    if not isinstance(statements, str):
+        raise TypeError(
+            f"{name} must be statements, a string such as 'calcium += 1', got {statements!r}"
+        )
+    for statement in statements.replace(";", "\n").splitlines():
+        target = statement.partition("=")[0].strip(" +-*/")
+        if target in kept:
+            raise ValueError(f"{name} must not change {target!r}, which belongs to the model itself")
+    return f"\n{statements.strip()}\n"
+
+
+def check_method(method: Any, equations: Equations | None) -> None:
+    """Raise unless `method` integrates additional equations that there are."""
+    if method is None:
+        return
+    known = sorted(StateUpdateMethod.stateupdaters)
+    if not isinstance(method, str):
+        raise TypeError(f"method must be one of {', '.join(map(repr, known))}, got {method!r}")
+    if method not in known:
+        raise ValueError(f"method must be one of {', '.join(map(repr, known))}, got {method!r}")
+    if equations is None:
+        raise ValueError("method is for differential equations in equations, and there are none")
+
+
+def _require_target(name):
+    target = current_target()
+    if not target.takes_own_code:
+        raise NotImplementedError(
+            f"{name}: additional code is not supported on the device {target.name!r}; use 'runtime' or "
+            "'cpp_standalone'"
+        )
+
+
+def double_precision_of(equations: Equations | None) -> dict[str, Any]:
+    """Return the ``dtype`` argument of a group for the numbers in `equations`."""
+    if equations is None:
+        return {}
+    return {name: np.float64 for name, one in equations.items() if one.var_type == FLOAT}
+
+
+def integration(equations: Equations, variables: Any, method: Any) -> str:
+    """Return Brian code for one step of the differential equations among `equations`."""
+    if all(one.type != DIFFERENTIAL_EQUATION for one in equations.values()):
+        return ""
+    return StateUpdateMethod.apply_stateupdater(equations, variables, method or DEFAULT_METHODS)
+
+
+#: Tried in this order, as Brian does for its own groups.
+DEFAULT_METHODS = ("exact", "euler", "heun")
