@@ -1,4 +1,4 @@
-"""Compare the package with other implementations of the same training.
+"""Compare the speed of the package with other implementations of the same training.
 
     python benchmarks/compare.py [--quick] [--rounds N] [--data-dir DIR] [--output DIR]
 
@@ -24,13 +24,13 @@ def main(arguments=None):
         "--data-dir",
         type=Path,
         metavar="DIR",
-        help="folder with IDX files of all of MNIST, for the comparison on many images "
-        "(default: leave that comparison out)",
+        help="folder with the IDX files of the full MNIST, for the comparison on many images "
+        "(default: skip that comparison)",
     )
     parser.add_argument("--output", type=Path, default=Path("output/benchmark"), metavar="DIR",
                         help="folder for tables and pictures (default: %(default)s)")  # fmt: skip
     options = parser.parse_args(arguments)
-    # Check before measuring, which takes minutes.
+    # Check now, because measuring takes minutes.
     if options.rounds is not None and options.rounds < 1:
         parser.error(f"--rounds must be at least 1, got {options.rounds}")
     if options.data_dir is not None and not options.data_dir.is_dir():

@@ -1,11 +1,11 @@
-"""Noise and bias of the ways of credit, in a network whose hidden spikes can all be listed.
+"""Measure noise and bias of each kind of credit, in networks small enough to list all hidden spikes.
 
     python benchmarks/credit.py [--networks 3]
 
-4 inputs, 3 hidden neurons, 2 outputs, 4 steps: 4,096 patterns of hidden spikes.  For weights
-of three scales, and each way of credit, prints the relative mean squared error of one draw
-of the hidden layer's gradient, the relative error of its mean, and the cosine between
-this mean and the exact gradient.  Medians over networks.
+Each network has 4 inputs, 3 hidden neurons and 2 outputs.  In 4 steps there are 4,096 patterns of
+hidden spikes.  For weights of three scales, and for each kind of credit, this prints the
+relative mean squared error of one draw of the hidden layer's gradient, the relative error of
+its mean, and the cosine between this mean and the exact gradient, as medians over networks.
 """
 
 import argparse
@@ -30,7 +30,7 @@ def random_network(random, scale):
 
 
 def estimates(layers, spikes, credit, baseline):
-    """Return the probability of each pattern, its log-likelihood, and its gradient, a row each."""
+    """Return the probability, the log-likelihood and the gradient (a row) of each pattern."""
     hidden = layers[0]
     probabilities, values, gradients = [], [], []
     for pattern in product((0, 1), repeat=T * N_HIDDEN):
@@ -46,7 +46,7 @@ def estimates(layers, spikes, credit, baseline):
 
 
 def measure(random, scale):
-    """Return, by credit, the error of one draw, the error of the mean, and the cosine."""
+    """Return for each credit the error of one draw, the error of the mean, and the cosine."""
     layers, spikes = random_network(random, scale), random.integers(0, 2, (T, N_IN))
     p, values, rows = estimates(layers, spikes, "three-factor", 0.0)
     exact, baseline = p @ rows, float(p @ values)

@@ -1,10 +1,11 @@
-"""Time training with two versions of the package, which take turns.
+"""Compare the training speed of two versions of the package, which take turns.
 
     python benchmarks/versions.py OLD_PYTHON [NEW_PYTHON] [--rounds 7] [--seconds 1]
 
-Each is the Python of an environment in which a version is installed; by default the new
-one is that which runs this script.  Prints microseconds per presentation, and the ratio
-of new to old, at the four sizes of the comparison with peers (`speed.comparisons.SIZES`).
+OLD_PYTHON and NEW_PYTHON are the Pythons of two environments, each with one version installed.
+By default, NEW_PYTHON is the Python that runs this script.  Prints microseconds per
+presentation, and the ratio of new to old, for the four sizes at which `compare.py` measures
+other implementations (`speed.comparisons.SIZES`).
 """
 
 import argparse
@@ -13,10 +14,10 @@ import statistics
 import subprocess
 import sys
 
-#: (classes, T = K); not imported from `speed`, since the old version may not have it.
+#: (classes, T = K). Not imported from `speed`, which an old version may not have.
 SIZES = ((2, 4), (2, 8), (10, 8), (10, 16))
 
-#: What each version runs: it reads sizes and seeds, and answers with seconds.
+#: The program that each version runs: it reads sizes and seeds, and prints the seconds taken.
 WORKER = """
 import json, sys
 import glmbrian as glm
@@ -38,7 +39,7 @@ for line in sys.stdin:
 
 
 class Version:
-    """A process in which a version of the package trains."""
+    """A process that trains with one version of the package."""
 
     def __init__(self, python):
         self._process = subprocess.Popen(
@@ -46,10 +47,10 @@ class Version:
         )
         self.name = self._process.stdout.readline().strip()
         if not self.name:
-            raise SystemExit(f"{python}: glmbrian cannot be imported there")
+            raise SystemExit(f"{python} cannot import glmbrian")
 
     def seconds(self, n_classes, n_steps, n_epochs, seed):
-        """Train; return the seconds, and the number of presentations."""
+        """Train, and return the seconds taken and the number of presentations."""
         print(json.dumps([n_classes, n_steps, n_epochs, seed]), file=self._process.stdin, flush=True)
         return json.loads(self._process.stdout.readline())
 
@@ -57,12 +58,12 @@ class Version:
 def compare(old, new, n_rounds, seconds):
     for size in SIZES:
         for version in (old, new):
-            version.seconds(*size, 1, 0)  # which compiles
+            version.seconds(*size, 1, 0)  # compiles, so that the next call measures training alone
         taken, n_presentations = old.seconds(*size, 1, 0)
         n_epochs = max(1, round(seconds / taken))
         times = {old: [], new: []}
         for n in range(n_rounds):
-            # Whoever comes second finds warmer caches, so that each is first in turn.
+            # The second version finds warmer caches, so the two take turns in going first.
             for version in (old, new) if n % 2 else (new, old):
                 taken, n_presentations = version.seconds(*size, n_epochs, n)
                 times[version].append(1e6 * taken / n_presentations)
@@ -80,7 +81,7 @@ def main():
     parser.add_argument("old", metavar="OLD_PYTHON")
     parser.add_argument("new", metavar="NEW_PYTHON", nargs="?", default=sys.executable)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--seconds", type=float, default=1, help="how long a turn should take")
+    parser.add_argument("--seconds", type=float, default=1, help="how long each turn should take")
     options = parser.parse_args()
     compare(Version(options.old), Version(options.new), options.rounds, options.seconds)
 

@@ -136,8 +136,9 @@ def load_mnist(
     Parameters
     ----------
     classes : iterable of int, or "all", optional
-        The digits to load: distinct integers from 0 to 9, by default (5, 7). The images
-        alternate in this order. "all" means ``range(10)``, the default with `full`.
+        The digits to load: distinct integers from 0 to 9, by default (5, 7), or all of them
+        with `full`. The images alternate in this order, except with `full`. "all" means
+        ``range(10)``.
     n_train, n_test : int, optional
         How many training and test images of each digit to load: the first ones in
         the order of the files, by default 1000. 0 to 1000 for the data that ships with
@@ -150,12 +151,13 @@ def load_mnist(
         ``t10k-images-idx3-ubyte`` and ``t10k-labels-idx1-ubyte`` as in the original
         MNIST, or the latter two with ``test`` in place of ``t10k``.
         Names with a dot, such as ``train-images.idx3-ubyte``, work too, and so do the files
-        of data sets in the form of MNIST, such as Fashion-MNIST.
+        of data sets in the format of MNIST, such as Fashion-MNIST.
     full : bool
-        Load all images of the `classes` in the order of the files, 60,000 and 10,000 for
-        the original MNIST, in place of equally many of each class in turn.
+        Load all images of the `classes` in the order of the files, instead of equally many
+        of each class in turn. For all classes of the original MNIST, these are 60,000
+        training and 10,000 test images.
     directory : str or os.PathLike, optional
-        Another name of `data_dir`.
+        Another name for `data_dir`.
 
     Returns
     -------
@@ -164,7 +166,7 @@ def load_mnist(
         C-contiguous uint8 array of shape (n * n_classes, 784), and each ``y``
         the int64 array of shape (n * n_classes,) of the digits shown. The
         classes alternate (5, 7, 5, 7, ...), so the first ``k * n_classes`` images
-        have ``k`` of each class.
+        have ``k`` of each class. With `full`, the images are in the order of the files.
 
     Raises
     ------
@@ -173,7 +175,7 @@ def load_mnist(
         `n_train` or `n_test` is negative or more than there are images of a
         digit, or if the files of `data_dir` are damaged or do not fit together.
     TypeError
-        If an argument is of the wrong type, or two of them exclude each other.
+        If an argument is of the wrong type, or two arguments exclude each other.
     FileNotFoundError
         If `data_dir` or one of its files is missing.
 
@@ -195,14 +197,14 @@ def load_mnist(
     full = flag(full, "full")
     if directory is not None:
         if data_dir is not None:
-            raise TypeError("directory and data_dir are two names of one argument: give one of them")
+            raise TypeError("directory and data_dir are two names for one argument; pass only one")
         data_dir = directory
     if full and not (n_train is None and n_test is None):
         raise TypeError("n_train and n_test must be left out with full=True, which loads all images")
     if full and data_dir is None:
         raise TypeError(
-            "full=True needs directory, a folder with the four files of MNIST: those that ship with "
-            "glmbrian hold 1000 images of each digit"
+            "full=True needs directory, a folder with the four MNIST files: those that ship with "
+            "glmbrian hold only 1000 images of each digit"
         )
     if classes is None:
         classes = "all" if full else (5, 7)

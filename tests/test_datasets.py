@@ -550,7 +550,7 @@ def test_full_is_all_images_in_the_order_of_the_files(fake_mnist):
         (dict(full=True), "full=True needs directory"),
         (dict(full=True, directory=".", n_train=3), "n_train and n_test must be left out"),
         (dict(full="yes", directory="."), "full must be True or False"),
-        (dict(directory=".", data_dir="."), "directory and data_dir are two names of one argument"),
+        (dict(directory=".", data_dir="."), "directory and data_dir are two names for one argument"),
     ],
 )
 def test_arguments_of_full(arguments, message):

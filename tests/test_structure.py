@@ -1,4 +1,4 @@
-"""The architecture: which module may know what of the others."""
+"""The architecture: what each module may know about the others."""
 
 import ast
 from pathlib import Path
@@ -13,14 +13,14 @@ MODULES = {
     for path in sorted(ROOT.rglob("*.py"))
 }
 
-#: Names that begin with an underscore, but are documented by those who define them.
+#: Names that begin with an underscore, but that the libraries defining them document.
 DOCUMENTED = {"_asdict", "_replace", "_exit", "_getframe"}
 
-#: What Brian does not document is used in one module.
+#: The only module that may use what Brian does not document.
 BRIANS_INTERNALS = "brian/internals.py"
 
-#: Where the names of objectives, devices and activations may stand, apart from documentation
-#: and from the defaults of public arguments.
+#: The modules that may contain names of objectives, devices and activations, and why. Documentation
+#: and defaults of arguments may contain them anywhere.
 NAMING = {
     "core/objectives.py": "objectives",
     "core/activations.py": "activations",
@@ -47,7 +47,7 @@ def is_private(name):
 
 
 def own_names(tree):
-    """Return the names that a module defines: functions, classes, variables and attributes."""
+    """Yield the names that a module defines: functions, classes, variables and attributes."""
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             yield node.name
@@ -60,7 +60,7 @@ def private_names_of_others(tree):
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             yield from (name.name for name in node.names if is_private(name.name))
-        # A class may use those of the classes from which it is derived.
+        # A class may use private names of its base classes.
         elif isinstance(node, ast.Attribute) and is_private(node.attr) and node.attr not in own:
             if not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")):
                 yield ast.unparse(node)
@@ -79,14 +79,14 @@ def test_private_names_are_found(code):
 
 
 def named(tree):
-    """Return the strings of `NAMES` in code that are not defaults of arguments."""
+    """Return the strings in the code that are in `NAMES`, except defaults of arguments."""
     defaults = {
         id(default)
         for node in ast.walk(tree)
         if isinstance(node, ast.arguments)
         for default in (*node.defaults, *node.kw_defaults)
     }
-    # Those of dataclasses are defaults, too.
+    # The defaults of dataclass fields do not count either.
     defaults |= {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.AnnAssign)}
     return [
         node.value
@@ -100,7 +100,7 @@ def test_objectives_devices_and_activations_are_named_in_few_places():
 
 
 def subpackage_imports():
-    """Return the first names of modules that each first name imports, anywhere in its code."""
+    """Return, for each subpackage and top-level module, those that its code imports."""
     found = {}
     for module, tree in MODULES.items():
         *folders, _ = module.split("/")
@@ -122,7 +122,7 @@ def test_arrows_between_subpackages_run_one_way():
     waiting = set(imports).union(*imports.values())
     while waiting:
         free = {name for name in waiting if not imports.get(name, set()) & waiting}
-        assert free, f"a circle among {sorted(waiting)}"
+        assert free, f"circular imports among {sorted(waiting)}"
         layers.append(free)
         waiting -= free
     assert "support" in layers[0] and "core" in layers[1]
@@ -132,7 +132,7 @@ TESTS = sorted(Path(__file__).parent.rglob("test_*.py"))
 
 
 def patched_names(tree):
-    """Return the names that a test replaces by `monkeypatch.setattr` or the like."""
+    """Yield the names that a test replaces with `monkeypatch.setattr` or similar calls."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and getattr(node.func, "attr", None) in ("setattr", "delattr"):
             strings = [part.value for part in node.args[:2] if isinstance(part, ast.Constant)]

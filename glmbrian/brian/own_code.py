@@ -1,4 +1,4 @@
-"""Brian code that users add to the neurons and synapses of the package: equations and statements."""
+"""Equations and statements that users add to the neurons and synapses of the package."""
 
 from collections.abc import Collection
 from typing import Any
@@ -12,22 +12,22 @@ from .target import current_target
 
 
 def check_equations(equations: Any, name: str, taken: Collection[str]) -> Equations | None:
-    """Return additional `equations` as an object, after checks; None if there are none.
+    """Check additional `equations`, and return them as an object; None if there are none.
 
     Parameters
     ----------
     equations : str or brian2.Equations or None
     name : str
-        Of the argument.
+        Name of the argument, for error messages.
     taken : collection of str
-        Names that the model itself uses.
+        Names that the model itself uses, which `equations` must not define.
     """
     if equations is None:
         return None
     _require_target(name)
     if not isinstance(equations, (str, Equations)):
         raise TypeError(
-            f"{name} must be Brian equations, a string or brian2.Equations, got {equations!r}"
+            f"{name} must be Brian equations, as a string or brian2.Equations, got {equations!r}"
         )
     if isinstance(equations, str):
         try:
@@ -37,21 +37,23 @@ def check_equations(equations: Any, name: str, taken: Collection[str]) -> Equati
             raise ValueError(f"{name} must be Brian equations: {reason}") from None
     clashing = sorted(equations.names & set(taken))
     if clashing:
-        raise ValueError(f"{name}: the name {clashing[0]!r} is taken by the model itself; use another")
+        raise ValueError(
+            f"{name}: the name {clashing[0]!r} is taken by the model itself; choose another"
+        )
     return equations if len(equations) else None
 
 
 def check_statements(statements: Any, name: str, kept: Collection[str]) -> str:
-    """Return additional statements as text that ends in a new line; empty if there are none.
+    """Check additional statements, and return them as text; an empty string if there are none.
 
-    They must not assign to the names `kept`.
+    The statements must not assign to the names in `kept`.
     """
     if statements is None:
         return ""
     _require_target(name)
     if not isinstance(statements, str):
         raise TypeError(
-            f"{name} must be statements, a string such as 'calcium += 1', got {statements!r}"
+            f"{name} must be a string of statements, such as 'calcium += 1', got {statements!r}"
         )
     for statement in statements.replace(";", "\n").splitlines():
         target = statement.partition("=")[0].strip(" +-*/")
@@ -61,7 +63,7 @@ def check_statements(statements: Any, name: str, kept: Collection[str]) -> str:
 
 
 def check_method(method: Any, equations: Equations | None) -> None:
-    """Raise unless `method` integrates additional equations that there are."""
+    """Raise unless `method` is None, or names a method and there are equations to integrate."""
     if method is None:
         return
     known = sorted(StateUpdateMethod.stateupdaters)
@@ -70,31 +72,31 @@ def check_method(method: Any, equations: Equations | None) -> None:
     if method not in known:
         raise ValueError(f"method must be one of {', '.join(map(repr, known))}, got {method!r}")
     if equations is None:
-        raise ValueError("method is for differential equations in equations, and there are none")
+        raise ValueError("method is for differential equations, but equations is not given")
 
 
 def _require_target(name):
     target = current_target()
     if not target.takes_own_code:
         raise NotImplementedError(
-            f"{name}: additional code is not supported on the device {target.name!r}; use 'runtime' or "
-            "'cpp_standalone'"
+            f"{name}: your own Brian code is not supported on the device {target.name!r}; use "
+            "'runtime' or 'cpp_standalone'"
         )
 
 
 def double_precision_of(equations: Equations | None) -> dict[str, Any]:
-    """Return the ``dtype`` argument of a group for the numbers in `equations`."""
+    """Return the ``dtype`` argument that gives the real variables in `equations` double precision."""
     if equations is None:
         return {}
     return {name: np.float64 for name, one in equations.items() if one.var_type == FLOAT}
 
 
 def integration(equations: Equations, variables: Any, method: Any) -> str:
-    """Return Brian code for one step of the differential equations among `equations`."""
+    """Return Brian code that integrates the differential equations in `equations` by one step."""
     if all(one.type != DIFFERENTIAL_EQUATION for one in equations.values()):
         return ""
     return StateUpdateMethod.apply_stateupdater(equations, variables, method or DEFAULT_METHODS)
 
 
-#: Tried in this order, as Brian does for its own groups.
+#: The first that works is used, as in Brian's own groups.
 DEFAULT_METHODS = ("exact", "euler", "heun")

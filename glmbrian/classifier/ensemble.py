@@ -1,4 +1,4 @@
-"""Many classifiers trained at once, on the same input spikes."""
+"""Training of many classifiers at once, on the same input spikes."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ from ..support.validation import integer
 from .classifier import GLMClassifier
 from .training import prepare, train, unchanged_on_error
 
-#: Parameters in which the members of an ensemble may differ.
+#: The parameters in which the members of an ensemble may differ.
 OWN_PARAMETERS = ("learning_rate", "start_state", "verbose")
 
 
@@ -24,15 +24,15 @@ def fit_ensemble(
 ) -> list[GLMClassifier]:
     """Train several classifiers at once that differ in start, learning rate or training data.
 
-    One simulation holds them as replicas that see the same spikes.  It draws the spikes,
-    and does all other work that does not depend on the replica, only once.  Each
-    classifier ends with the parameters of its own ``fit(X, y, sample_weight)``.
+    One simulation holds the classifiers as replicas that receive the same spikes.  It draws
+    the spikes, and does all other work that does not depend on the replica, only once.  Each
+    classifier ends up with the parameters that its own ``fit(X, y, sample_weight)`` would give.
 
     Parameters
     ----------
     classifiers : list of GLMClassifier
-        They are fitted in place.  They may differ in `learning_rate` and
-        `start_state`, with the same integer `random_state`.
+        They are fitted in place.  They may differ in `learning_rate`, `start_state` and
+        `verbose`.  Give all the same integer `random_state`.
     X, y
         As for `GLMClassifier.fit`.
     sample_weight : array_like of float, shape (n_classifiers, n), optional
@@ -46,12 +46,12 @@ def fit_ensemble(
     Returns
     -------
     list of GLMClassifier
-        The `classifiers`.
+        The same `classifiers`, now fitted.
 
     Raises
     ------
     TypeError, ValueError
-        If classifiers differ in what they must share, or an argument is not valid.
+        If classifiers differ in any other parameter, or an argument is not valid.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def _check_alike(classifiers):
     if not classifiers or not all(isinstance(member, GLMClassifier) for member in classifiers):
         raise TypeError("classifiers must be a list of at least one GLMClassifier")
     if len({id(member) for member in classifiers}) < len(classifiers):
-        raise ValueError("classifiers must be distinct objects, but one is given twice")
+        raise ValueError("classifiers must be distinct objects, but one of them is given twice")
     shared = classifiers[0].get_params()
     for number, member in enumerate(classifiers):
         for name, value in member.get_params().items():

@@ -1,4 +1,4 @@
-"""Saving a classifier, and loading it from its file or from an exported project."""
+"""Saving a classifier, and loading it from a file or from an exported project."""
 
 import json
 import numbers
@@ -26,7 +26,7 @@ from .settings import check_rejection, check_settings, make_network
 if TYPE_CHECKING:
     from .classifier import GLMClassifier
 
-#: The classifier before training, in an exported folder.
+#: The file in an exported folder that holds the classifier before training.
 EXPORTED = "classifier.npz"
 
 
@@ -51,7 +51,7 @@ def save_classifier(classifier: "GLMClassifier", path: str | Path) -> None:
 
 
 def check_can_be_saved(classifier: "GLMClassifier") -> None:
-    """Raise a ValueError unless a file can name the activation and the objective."""
+    """Raise a ValueError unless activation and objective have names that a file can store."""
     name_to_save(classifier.activation)
     objective_to_save(classifier.objective)
 
@@ -85,7 +85,7 @@ def _config(classifier):
 
 
 def load_classifier(kind: type["GLMClassifier"], path: str | Path) -> "GLMClassifier":
-    """Return a `GLMClassifier`, or another class of this `kind` (see `GLMClassifier.load`)."""
+    """Load a classifier of class `kind` (see `GLMClassifier.load`)."""
     path = as_path(path)
     if os.path.isdir(path):
         return _load_exported(kind, path)
@@ -116,7 +116,7 @@ def _restored(kind, saved):
         )
     )
     if input_range is not None:
-        scaled(classifier, input_range)  # raises unless it scales inputs
+        scaled(classifier, input_range)  # raises unless scale_inputs is True
     elif classifier.scale_inputs and saved.inputs_seen and saved.inputs_seen.kind != "trains":
         raise ValueError("it lacks 'input_range'")
     return classifier
@@ -150,9 +150,9 @@ def _load_exported(kind, folder):
 
 
 def _take_settings(classifier, run, n_epochs):
-    """Take over the settings that the user may have changed in an exported project.
+    """Adopt the settings that the user may have changed in an exported project.
 
-    Returns the streams, and the number of presentations.
+    Return the streams, and the number of presentations.
     """
     streams = classifier.streams_
     if not run:  # programs of version 0.1 do not report their settings

@@ -16,14 +16,14 @@ from .input_range import SMALL_INTEGERS, InputRange, warn_of_clipping
 if TYPE_CHECKING:
     from .classifier import GLMClassifier
 
-#: Arrays smaller than this are hardly images.
+#: Smaller arrays are unlikely to be images, so they get no warning.
 _SMALLEST_IMAGE = 8
 
 
 def check_first_inputs(classifier: "GLMClassifier", X: ArrayLike) -> Inputs:
     """Return the first `Inputs` that a `GLMClassifier` is trained on.
 
-    They decide what later inputs must be like: this sets `feature_names_in_`, `scaler_` and
+    Later inputs are checked against these, so this sets `feature_names_in_`, `scaler_` and
     `inputs_seen_`.
     """
     array, flat = _checked_shape(classifier, X, is_first=True)
@@ -39,7 +39,7 @@ def check_first_inputs(classifier: "GLMClassifier", X: ArrayLike) -> Inputs:
 
 
 def check_inputs(classifier: "GLMClassifier", X: ArrayLike, learns: bool = False) -> Inputs:
-    """Return the `Inputs` of a test, or of further training (`learns`)."""
+    """Return the `Inputs` for a test, or for further training if `learns` is True."""
     array, flat = _checked_shape(classifier, X, is_first=False)
     known = classifier.inputs_seen_
     array = _intensities(classifier, _checked_values(classifier, array, flat, known))
@@ -53,7 +53,7 @@ def check_inputs(classifier: "GLMClassifier", X: ArrayLike, learns: bool = False
 
 
 def scaled(classifier: "GLMClassifier", X: np.ndarray) -> np.ndarray:
-    """Return `X` scaled as in training, to intensities."""
+    """Return `X` scaled to intensities as in training."""
     scaler = classifier.scaler_
     if (scaler is not None) != classifier.scale_inputs:
         raise ValueError(
@@ -67,11 +67,12 @@ def scaled(classifier: "GLMClassifier", X: np.ndarray) -> np.ndarray:
 
 
 def _checked_shape(classifier, X, is_first):
-    """Return `X` as an array, and what the user should write if these are images."""
+    """Return `X` as an array, and a hint for error messages in case `X` holds images."""
     if issparse(X):
         raise TypeError("X must be a dense array, not a sparse one; use X.toarray()")
     array = plain_array(X, "X", error=ValueError)
-    # Only for names of columns: scikit-learn takes axis 1 of spike trains for the inputs.
+    # Only column names are checked here: scikit-learn would take axis 1 of spike trains, the
+    # steps, for the inputs.
     validate_data(classifier, X, reset=is_first, skip_check_array=True, ensure_2d=False)
     X, n_steps = array, int(classifier.n_steps)
     flat = ""

@@ -1,4 +1,4 @@
-"""What a classifier has learned: everything, apart from its settings, that affects decisions."""
+"""What a classifier has learned: everything that affects decisions apart from its settings."""
 
 from dataclasses import dataclass
 
@@ -16,12 +16,12 @@ class Learned:
     """The state of a fitted classifier (see `GLMClassifier.adopt`).
 
     parameters : Parameters
-        Feedback weights may be missing, of shape (n_classes, 0).
+        If there are no feedback weights, the array has the shape (n_classes, 0).
     basis : Basis
     classes : ndarray, shape (n_classes,)
     streams : Streams
     n_presentations : int
-        Presentations learned from so far.
+        Number of presentations so far in training.
     history : ndarray of float, shape (n_epochs,)
     timing : Timing, optional
     scaler : MinMaxScaler, optional

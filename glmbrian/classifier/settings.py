@@ -1,4 +1,4 @@
-"""The parameters of a classifier: their checks, and the network that they describe."""
+"""The parameters of a classifier: checks, and the network that they describe."""
 
 import numbers
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from .labels import check_class_weight
 if TYPE_CHECKING:
     from .classifier import GLMClassifier
 
-#: The largest 32-bit integer, which limits Brian's integers and the sizes in C++.
+#: The largest 32-bit integer: Brian's integers and the sizes in C++ cannot be larger.
 _MOST = 2**31 - 1
 
 
@@ -52,7 +52,7 @@ def check_settings(classifier: "GLMClassifier") -> None:
 
 
 def _count(value, name):
-    """Raise unless `value` is an integer above 0 that C++ can hold."""
+    """Raise unless `value` is a positive integer that fits the types used in C++."""
     integer(integer(value, name), name, 1, _MOST)
 
 

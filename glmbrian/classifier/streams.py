@@ -1,4 +1,4 @@
-"""The random numbers of a classifier: one key for each purpose."""
+"""The random numbers of a classifier, with one key for each purpose."""
 
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -9,7 +9,7 @@ from ..support.validation import integer
 
 @dataclass(frozen=True)
 class Streams:
-    """The keys of independent streams of random numbers, 64-bit integers.
+    """The 64-bit integer keys of independent streams of random numbers.
 
     train_inputs, test_inputs : int
         Input spikes in training and in tests.
@@ -33,23 +33,23 @@ class Streams:
 
     @classmethod
     def derive(cls, random_state: Any) -> "Streams":
-        """Return the streams that a checked `random_state` gives."""
+        """Return the streams derived from a valid `random_state`."""
         return cls(*derive_keys(random_state, *_PURPOSES.values()))
 
     def starting_from(self, start_state: Any) -> "Streams":
-        """Return streams whose start comes from `start_state`, unless that is None."""
+        """Return these streams with the start derived from `start_state`, unless that is None."""
         if start_state is None:
             return self
         return replace(self, start=derive_keys(start_state, _PURPOSES["start"])[0])
 
     @property
     def train_outputs(self) -> int:
-        """Key of output spikes in training, where an objective leaves them free."""
+        """Key of output spikes in training, for objectives that leave outputs free."""
         return int(mix64(self.test_outputs))
 
     @classmethod
     def from_file(cls, keys: Any) -> "Streams":
-        """Return the streams from the `keys` in a file, after checks."""
+        """Check the `keys` read from a file, and return the streams."""
         if not isinstance(keys, list) or len(keys) != len(_PURPOSES):
             raise ValueError(f"keys must be a list of {len(_PURPOSES)} integers, got {keys!r}")
         return cls(
@@ -57,7 +57,7 @@ class Streams:
         )
 
     def to_file(self) -> list[int]:
-        """Return what `from_file` takes."""
+        """Return the keys as `from_file` takes them."""
         return list(asdict(self).values())
 
 

@@ -1,4 +1,4 @@
-"""The tests of a fitted classifier: what is simulated, and the labels decided."""
+"""Tests of a fitted classifier: what to simulate, and which labels to decide for."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -29,9 +29,9 @@ def check_fitted(classifier: "GLMClassifier") -> None:
 
 @dataclass(frozen=True)
 class TestRun:
-    """What a device needs to test a classifier, after all checks."""
+    """Everything a device needs to test a classifier, after all checks."""
 
-    __test__ = False  # not a test for pytest
+    __test__ = False  # or pytest would collect this class, because of its name
 
     network: Network
     parameters: Parameters
@@ -40,7 +40,7 @@ class TestRun:
 
 
 def prepare_test(classifier: "GLMClassifier", X: ArrayLike, first_presentation: int = 0) -> TestRun:
-    """Return the `TestRun` of presentations, after all checks of `GLMClassifier.predict`."""
+    """Check the arguments of `GLMClassifier.predict`, and return the `TestRun`."""
     check_fitted(classifier)
     check_settings(classifier)
     check_rejection(classifier, classifier.classes_)

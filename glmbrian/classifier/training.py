@@ -1,4 +1,4 @@
-"""The training of one classifier, or of several at once on the same input spikes."""
+"""Training of one classifier, or of several at once on the same input spikes."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Prepared:
-    """What a device needs to train `n_replicas` classifiers, after all checks.
+    """Everything a device needs to train one or more classifiers, after all checks.
 
     network : Network
         The network of one replica.
     starts : list of Parameters
-        Where each classifier starts.
+        Parameters of each classifier before training.
     streams : list of Streams
-        The random numbers of each; all have the same ones, apart from the start.
+        Random numbers of each classifier. They differ only in the start.
     inputs : Inputs
     labels : ndarray of int, shape (n,)
     classes : ndarray, shape (n_classes,)
@@ -55,7 +55,7 @@ class Prepared:
 
     @property
     def n_presentations(self) -> int:
-        """The number of all presentations, including those before this training."""
+        """Number of presentations after this training, including those of earlier training."""
         training = self.training
         return training.first_presentation + training.n_epochs * len(self.inputs)
 
@@ -68,7 +68,7 @@ def prepare(
     classes: ArrayLike | None = None,
     one_row_each: bool = False,
 ) -> Prepared:
-    """Check everything needed to train from the start.
+    """Check the arguments, and return everything needed to train from the start.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def prepare(
         See `GLMClassifier.fit`.
     sample_weight : array_like of float, shape (n,), optional
     classes : array_like, optional
-        By default those in `y`.
+        All class labels, by default those in `y`.
     one_row_each : bool
         Whether `sample_weight` has the shape (n_classifiers, n).
 
@@ -100,7 +100,7 @@ def prepare(
     shape = (len(classifiers), len(inputs)) if one_row_each else (len(inputs),)
     weights = check_weights(sample_weight, shape)
     network = make_network(first, inputs.n_inputs, len(known), basis)
-    # Draw from a random state only now, after all checks.
+    # Drawing changes the user's random state, so do it only after all checks.
     shared = Streams.derive(first.random_state)
     streams = [shared.starting_from(classifier.start_state) for classifier in classifiers]
     starts = [
@@ -117,7 +117,7 @@ def prepare_more(
     sample_weight: ArrayLike | None = None,
     classes: ArrayLike | None = None,
 ) -> Prepared:
-    """Check everything needed to train a fitted classifier further (see `prepare`)."""
+    """Check the arguments, and return everything needed to train a fitted classifier further."""
     check_settings(classifier)
     known = classifier.classes_
     check_rejection(classifier, known)
@@ -148,7 +148,7 @@ def learned_parameters(classifier: "GLMClassifier") -> Parameters:
 
 
 def train(classifiers: Sequence["GLMClassifier"], prepared: Prepared, n_jobs: int = 1) -> None:
-    """Train, and let each classifier adopt what it has learned.
+    """Train the classifiers, and store in each what it has learned.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ def train(classifiers: Sequence["GLMClassifier"], prepared: Prepared, n_jobs: in
     for replica, (classifier, streams) in enumerate(zip(classifiers, prepared.streams)):
         classifier.adopt(
             Learned(
-                # A copy, since the replicas' parameters are views of shared arrays.
+                # Copy, because the parameters of a replica are views of arrays that all replicas share.
                 parameters.of_replicas(slice(replica, replica + 1), network).copy(),
                 prepared.network.basis,
                 prepared.classes,
@@ -207,7 +207,7 @@ def unchanged_on_error(classifiers: Sequence["GLMClassifier"]) -> Iterator[None]
 
 @contextmanager
 def _unchanged_on_error(classifier):
-    # A shallow copy suffices: learned arrays are replaced, never changed in place.
+    # A shallow copy is enough: learned arrays are replaced, never changed in place.
     before = dict(vars(classifier))
     try:
         yield

@@ -1,7 +1,7 @@
-"""Credit: the merit that each hidden neuron has in the log-likelihood of the outputs.
+"""Credit assignment: how much each hidden neuron contributes to the log-likelihood of the outputs.
 
-A `Credit` gives derivatives in the potentials of hidden layers; all else of a gradient
-follows from these (`Presentation.gradients`).
+A `Credit` estimates the derivatives with respect to the potentials of hidden layers.
+`Presentation.gradients` computes the gradients of all parameters from these.
 """
 
 from abc import ABC, abstractmethod
@@ -17,27 +17,28 @@ from .objectives import Objective
 
 
 class Credit(ABC):
-    """A way to estimate the derivative of the mean log-likelihood in hidden potentials."""
+    """A way to estimate the derivative of the mean log-likelihood for hidden potentials."""
 
     name: ClassVar[str]
 
     @abstractmethod
     def slopes(self, presentation, draws, label, objective, baseline):
-        """Return the estimate for each hidden layer, a list of arrays (T, n).
+        """Return the estimates, one array (T, n) per hidden layer.
 
         Parameters
         ----------
         presentation : Presentation
         draws : list of ndarray of float, shape (T, n)
-            Those of which the hidden spikes are made.
+            The random numbers that gave the hidden spikes, one array per hidden layer.
         label : int
         objective : Objective
         baseline : float
+            Subtracted from the log-likelihood by `ThreeFactor`; the others ignore it.
         """
 
 
 class StraightThrough(Credit):
-    """The derivative as if each hidden spike were its probability: little noise, but a bias."""
+    """The derivative as if each hidden spike were its probability: little noise, but biased."""
 
     name = "straight-through"
 
@@ -46,11 +47,11 @@ class StraightThrough(Credit):
 
 
 class Flip(Credit):
-    """What one spike more, or less, would have changed: unbiased, at one simulation for each.
+    """The effect of adding or removing one spike: unbiased, but slow.
 
-    The derivative in the potential v of a neuron in a step is g'(v) times the difference
-    between the log-likelihoods with a spike there and without.  What follows that step is drawn again
-    from the same random numbers.
+    The derivative with respect to the potential v of a neuron in a step is g'(v) times the
+    difference between the log-likelihoods with and without a spike there.  All later spikes are
+    drawn again from the same random numbers, so each neuron and step takes two simulations.
     """
 
     name = "flip"
@@ -80,8 +81,7 @@ class Flip(Credit):
 class ThreeFactor(Credit):
     """The log-likelihood, as a reward, times the derivative of the log-probability of the spikes.
 
-    Unbiased whatever the `baseline` that is subtracted from the reward, and local, but
-    noisy.
+    It is local, and unbiased for any `baseline` subtracted from the reward, but noisy.
     """
 
     name = "three-factor"
@@ -96,14 +96,14 @@ class ThreeFactor(Credit):
         ]
 
 
-#: Every way of credit, by its name.
+#: Every kind of credit, by name.
 CREDITS: dict[str, Credit] = {
     credit.name: credit for credit in (StraightThrough(), Flip(), ThreeFactor())
 }
 
 
 def get_credit(credit: str | Credit) -> Credit:
-    """Return the `Credit` of this name, or `credit` itself if it is one."""
+    """Return the `Credit` with this name, or `credit` itself if it already is a `Credit`."""
     return credit if isinstance(credit, Credit) else CREDITS[choice(credit, "credit", CREDITS)]
 
 
@@ -119,8 +119,8 @@ def layered_gradient(
 ) -> tuple[float, list[Gradient], list[NDArray[np.uint8]]]:
     """Draw hidden spikes; return the log-likelihood of the outputs, and an estimated gradient.
 
-    The gradient is that of the mean log-likelihood over hidden spikes, which is a
-    lower bound of the log-probability that the outputs do what they should.
+    This estimates the gradient of the log-likelihood averaged over hidden spikes.  The average
+    is a lower bound on the log-probability that the outputs do what they should.
 
     Parameters
     ----------
@@ -130,22 +130,23 @@ def layered_gradient(
     layers : list of Layer
         From the first hidden layer to the outputs.
     draws : list of array_like of float, shape (T, n)
-        Uniform random numbers from 0 to 1, one array per hidden layer: a neuron spikes where
+        Uniform random numbers from 0 to 1, one array per hidden layer.  A neuron spikes when
         its draw is below its firing probability.
     rule : {"first-to-spike", "rate"} or Objective
     credit : {"straight-through", "flip", "three-factor"} or Credit
-        How hidden neurons learn.  Straight-through has the least noise, and a bias that grows
-        with the weights; the mean of the other two is the exact gradient.  "flip" simulates the
-        network twice per hidden neuron and step.
+        How hidden neurons learn.  "straight-through" has the least noise, but a bias that grows
+        with the weights.  The mean of each of the other two is the exact gradient.  "flip"
+        simulates the network twice per hidden neuron and step.
     baseline : float
-        Subtracted from the log-likelihood with "three-factor", best its usual value.
+        With "three-factor", subtracted from the log-likelihood.  Noise is low if it is near the
+        usual log-likelihood.
     target_period : int
         Period of the desired train, for the rate rule.
 
     Returns
     -------
     log_likelihood : float
-        Given the hidden spikes.
+        Log-likelihood of the outputs given the hidden spikes.
     gradients : list of Gradient
         One per layer.
     hidden_spikes : list of ndarray of uint8, shape (T, n)
@@ -153,7 +154,7 @@ def layered_gradient(
     Raises
     ------
     TypeError, ValueError
-        If sizes do not match, or values are not finite, or not 0 and 1.
+        If sizes do not match, parameters or draws are not finite, or spikes are not 0 or 1.
 
     Examples
     --------

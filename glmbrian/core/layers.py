@@ -1,8 +1,8 @@
 """Networks with hidden layers of GLM neurons, in NumPy: spikes, log-likelihood, gradients.
 
-Hidden neurons spike at random, so training climbs the mean, over hidden spikes, of the
-log-likelihood of the outputs.  How the neurons share the merit is a `Credit` (see
-`glmbrian.core.credit`).
+Hidden neurons spike at random, so training maximizes the mean, over hidden spikes, of the
+log-likelihood of the outputs.  A `Credit` estimates how each hidden neuron contributes to it
+(see `glmbrian.core.credit`).
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from .objectives import Objective, get_objective
 
 
 class Layer:
-    """GLM neurons that see the same inputs.
+    """GLM neurons that receive the same inputs.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Layer:
     bias : array_like of float, shape (n,)
     feedback_basis : array_like of float, shape (window_fb, K_fb), optional
     feedback : array_like of float, shape (n, K_fb), optional
-        Weights of the feedback kernels.  Give the last two together.
+        Weights of the feedback kernels.  Give both `feedback_basis` and `feedback`, or neither.
     activation : str or Activation
 
     Raises
@@ -65,7 +65,8 @@ class Layer:
         self.weights = finite_array(weights, "weights", ("n_in", n, n_basis))
         if 0 in self.weights.shape:
             raise ValueError(
-                f"weights must be those of at least one input and one neuron, got {self.weights.shape}"
+                "weights must have at least one input and one neuron, "
+                f"got the shape {self.weights.shape}"
             )
         if (feedback_basis is None) != (feedback is None):
             raise ValueError("feedback_basis and feedback must be given together")
@@ -73,7 +74,7 @@ class Layer:
         if feedback_basis is not None:
             self.feedback_basis = _basis(feedback_basis, "feedback_basis")
             self.feedback = finite_array(feedback, "feedback", (n, self.feedback_basis.shape[1]))
-            self.feedback_kernels = self.feedback_basis @ self.feedback.T  # beta = B v, by lags
+            self.feedback_kernels = self.feedback_basis @ self.feedback.T  # beta = B v, for each lag
         self.activation = get_activation(activation)
 
     @property
@@ -93,7 +94,7 @@ class Layer:
         ----------
         inputs : ndarray of 0/1, shape (T, n_in)
         spikes : ndarray of 0/1, shape (T, n)
-            Spikes of the neurons themselves, for the feedback.
+            The neurons' own spikes, which the feedback kernels filter.
 
         Returns
         -------
@@ -117,15 +118,16 @@ class Layer:
         draws: NDArray[np.float64],
         forced: tuple[int, int, int] | None = None,
     ) -> NDArray[np.uint8]:
-        """Return spikes: a neuron spikes where its draw is below its firing probability.
+        """Return the spikes: a neuron spikes when its draw is below its firing probability.
 
         Parameters
         ----------
         inputs : ndarray of 0/1, shape (T, n_in)
         draws : ndarray of float, shape (T, n)
-            From 0 to 1.
+            Random numbers from 0 to 1.
         forced : tuple of int, optional
-            A step, a neuron, and whether it spikes there, whatever its draw.
+            A step, a neuron, and 1 or 0: whether this neuron spikes in this step, regardless of
+            its draw.
 
         Returns
         -------
@@ -154,7 +156,7 @@ class Layer:
         return spikes
 
     def probability_slope(self, potentials: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the derivative of the firing probability.
+        """Return the derivative of the firing probability with respect to the potential.
 
         Parameters
         ----------
@@ -176,7 +178,7 @@ class Layer:
     def log_probability_slope(
         self, potentials: NDArray[np.float64], spikes: np.ndarray
     ) -> NDArray[np.float64]:
-        """Return the derivative of the log-probability of spikes, in the potentials.
+        """Return the derivative of the log-probability of spikes with respect to the potentials.
 
         Parameters
         ----------
@@ -204,7 +206,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Gradient:
-    """The gradient in the parameters of a `Layer`; `feedback` is None if that has none."""
+    """The gradient for the parameters of a `Layer`; `feedback` is None if the layer has none."""
 
     weights: NDArray[np.float64]
     feedback: NDArray[np.float64] | None
@@ -213,17 +215,17 @@ class Gradient:
 
 @dataclass(frozen=True, eq=False)
 class Presentation:
-    """What happens in a network, from the first hidden layer to the outputs.
+    """One presentation to a network: spikes and potentials from the first hidden layer on.
 
     layers : list of Layer
     trains : list of ndarray of 0/1
-        Input spikes (T, n_in), then the spikes (T, n) of each layer: drawn ones of hidden
-        layers, the desired ones of the outputs.
+        Input spikes (T, n_in), then the spikes (T, n) of each layer: drawn spikes for hidden
+        layers, desired spikes for the outputs.
     potentials : list of ndarray of float, shape (T, n)
     value : float
         The log-likelihood of the outputs.
     output_slope : ndarray of float, shape (T, N_Y)
-        Its derivative in the potentials of the outputs.
+        Derivative of `value` with respect to the potentials of the outputs.
     """
 
     layers: list[Layer]
@@ -245,7 +247,7 @@ class Presentation:
         return cls(layers, trains, potentials, float(value), slope)
 
     def gradients(self, hidden_slopes: list[NDArray[np.float64]]) -> list[Gradient]:
-        """Return the gradients, from derivatives in the potentials (T, n) of each hidden layer."""
+        """Return the gradients, given derivatives (T, n) for the potentials of each hidden layer."""
         return [
             Gradient(
                 weight_gradient(inputs, slope, layer.basis),
@@ -260,11 +262,11 @@ class Presentation:
         ]
 
     def straight_through_slopes(self) -> list[NDArray[np.float64]]:
-        """Return derivatives in hidden potentials as if spikes were their probabilities.
+        """Return derivatives for hidden potentials, as if each spike were its probability.
 
-        With D the derivative in the spikes, by every path through later potentials, and v
-        the potential, the derivative in v is g'(v) D.  Lags start at 1, so one sweep from the
-        last step to the first is enough.
+        Let v be the potential, and D the derivative with respect to the spike, along all paths
+        through later potentials.  Then the derivative with respect to v is g'(v) D.  Lags start
+        at 1, so one sweep from the last step to the first is enough.
         """
         slopes, above = [], self.output_slope
         for layer, target, potential in zip(
@@ -280,7 +282,7 @@ class Presentation:
 
 
 def _through_feedback(slope, in_spikes, kernels):
-    """Return g'(v) D, of which D has a part by the neurons' own feedback kernels."""
+    """Return g'(v) D, where D includes the path through the neurons' own feedback kernels."""
     if kernels is None:
         return slope * in_spikes
     result = np.zeros_like(slope)
@@ -301,8 +303,8 @@ def layered_log_likelihood(
 ) -> tuple[float, list[Gradient]]:
     """Return the log-likelihood of the outputs given the hidden spikes, and its gradients.
 
-    The gradients of hidden layers are those of straight-through credit: the derivative
-    is taken as if a hidden spike were its probability.
+    The gradients for hidden layers use straight-through credit: derivatives are taken as if
+    each hidden spike were its probability.
 
     Parameters
     ----------
@@ -326,11 +328,11 @@ def layered_log_likelihood(
     Raises
     ------
     TypeError, ValueError
-        If sizes do not match, or values are not finite, or not 0 and 1.
+        If sizes do not match, parameters are not finite, or spikes are not 0 or 1.
 
     See Also
     --------
-    layered_gradient : draws hidden spikes, and has the other ways of credit.
+    layered_gradient : Draws hidden spikes, and offers other kinds of credit.
 
     Examples
     --------
@@ -354,7 +356,7 @@ def layered_log_likelihood(
 
 
 def check_network(spikes, label, layers, draws, rule, target_period):
-    """Return these arguments of `credit.layered_gradient`, after checks."""
+    """Check the arguments of `credit.layered_gradient`, and return them converted."""
     layers, spikes, label, objective = _checked(spikes, label, layers, rule, target_period)
     draws = _one_per_hidden_layer(draws, "draws", layers, len(spikes), finite_array)
     return layers, spikes, label, objective, draws
@@ -363,29 +365,34 @@ def check_network(spikes, label, layers, draws, rule, target_period):
 def _basis(basis, name):
     basis = finite_array(getattr(basis, "matrix", basis), name, ("window", "K"))
     if 0 in basis.shape:
-        raise ValueError(f"{name} must have at least one lag and one function, got {basis.shape}")
+        raise ValueError(
+            f"{name} must have at least one lag and one function, got the shape {basis.shape}"
+        )
     return basis
 
 
 def _checked(trains, label, layers, rule, target_period):
     spikes = binary_array(trains, "spikes", ("T", "N_X"))
     if 0 in spikes.shape:
-        raise ValueError(f"spikes must have at least one step and one input, got {spikes.shape}")
+        raise ValueError(
+            f"spikes must have at least one step and one input, got the shape {spikes.shape}"
+        )
     layers = list(layers)
     if not layers or not all(isinstance(layer, Layer) for layer in layers):
         raise TypeError("layers must be a list of at least one glmbrian.learning.Layer")
     sizes = [spikes.shape[1], *(layer.n for layer in layers)]
     for number, (layer, n_in) in enumerate(zip(layers, sizes)):
         if layer.n_in != n_in:
-            source = "spikes have" if number == 0 else f"layers[{number - 1}] has"
+            source = "trains in spikes" if number == 0 else f"neurons in layers[{number - 1}]"
             raise ValueError(
-                f"layers[{number}] must have weights for {n_in} inputs, as {source}, got {layer.n_in}"
+                f"layers[{number}] must have weights for {n_in} inputs, the number of {source}, "
+                f"got {layer.n_in}"
             )
     objective = get_objective(rule, target_period, "rule")
     if not objective.clamps_outputs:
         raise ValueError(
-            f"rule: the objective {objective.name!r} leaves outputs free, but only objectives that "
-            "clamp them have a log-likelihood here"
+            "rule must be an objective that clamps the outputs, since others have no log-likelihood "
+            f"here, got {objective.name!r}"
         )
     return layers, spikes, integer(label, "label", 0, layers[-1].n - 1), objective
 
@@ -394,7 +401,7 @@ def _one_per_hidden_layer(arrays, name, layers, n_steps, check):
     arrays = list(arrays)
     if len(arrays) != len(layers) - 1:
         raise ValueError(
-            f"{name} must hold one array per hidden layer, {len(layers) - 1}, got {len(arrays)}"
+            f"{name} must hold one array per hidden layer ({len(layers) - 1}), got {len(arrays)}"
         )
     return [
         check(array, f"{name}[{number}]", (n_steps, layer.n))

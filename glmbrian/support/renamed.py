@@ -1,4 +1,4 @@
-"""Arguments that had another name in an earlier version."""
+"""Arguments that had a different name in an earlier version."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -13,12 +13,12 @@ _Result = TypeVar("_Result")
 def renamed(
     **new_names: str,
 ) -> Callable[[Callable[_Parameters, _Result]], Callable[_Parameters, _Result]]:
-    """Return a decorator that lets a function also take arguments under their former names.
+    """Return a decorator that makes a function accept arguments under their former names, too.
 
     Parameters
     ----------
     **new_names : str
-        The present name for each former name.
+        The current name of each argument, by its former name.
     """
 
     def decorate(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:

@@ -1,4 +1,4 @@
-"""Equations and statements of users, beside those of neurons and synapses."""
+"""Equations and statements that users add to neurons and synapses."""
 
 import numpy as np
 import pytest
@@ -48,7 +48,7 @@ def trains(monitor, n):
 @pytest.mark.parametrize("window", [3, 60], ids=["shift register", "ring buffer"])
 @pytest.mark.parametrize("target", TARGETS)
 def test_an_adaptation_current(target, window):
-    """A current that each spike raises, and that the drive takes from the potential."""
+    """Each spike raises a current, which the drive subtracts from the potential."""
     choose(target)
     neurons = glm.GLMNeurons(
         3,
@@ -96,7 +96,7 @@ def test_own_code_changes_no_spikes():
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_rule_of_spike_timing(target):
-    """Each input spike lowers the weights of neurons that have spiked, and the reverse."""
+    """Input spikes lower the weights to neurons that spiked before; output spikes raise weights."""
     choose(target)
     random = np.random.default_rng(0)
     inputs = random.random((N_STEPS, 5)) < 0.2
@@ -156,7 +156,7 @@ def test_equations_as_an_object():
         (dict(equations="dx/dt ="), ValueError, "equations must be Brian equations: "),
         (dict(equations="u : 1"), ValueError, "equations: the name 'u' is taken by the model"),
         (dict(equations="pending_1 : 1"), ValueError, "equations: the name 'pending_1' is taken"),
-        (dict(reset=3), TypeError, "reset must be statements"),
+        (dict(reset=3), TypeError, "reset must be a string of statements"),
         (dict(reset="x = 1; u = 0"), ValueError, "reset must not change 'u'"),
         (dict(reset="presentation += 1"), ValueError, "reset must not change 'presentation'"),
         (dict(method="exact"), ValueError, "method is for differential equations"),

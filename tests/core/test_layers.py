@@ -1,4 +1,4 @@
-"""Hidden layers in NumPy, held to networks so small that all their spikes can be listed."""
+"""Hidden layers in NumPy, checked in networks small enough to list all hidden spikes."""
 
 from itertools import product
 
@@ -11,7 +11,7 @@ from glmbrian.core.credit import CREDITS, get_credit, layered_gradient
 from glmbrian.core.layers import Layer, layered_log_likelihood
 
 T, PERIOD = 3, 2
-STEP = mpf(10) ** -20  # of the finite differences, with 50 digits
+STEP = mpf(10) ** -20  # for finite differences with 50 digits
 
 EXACT = {
     "sigmoid": lambda u: 1 / (1 + mpmath.exp(-u)),
@@ -28,7 +28,7 @@ def fifty_digits():
 
 
 def random_layers(sizes, feedback, activation="sigmoid", scale=1.0, seed=1):
-    """Return layers of these sizes, from the inputs on; the outputs always have feedback."""
+    """Return layers of these sizes, inputs first. The output layer always has feedback."""
     random = np.random.default_rng(seed)
     layers = []
     for n_in, n in zip(sizes, sizes[1:]):
@@ -47,7 +47,7 @@ def random_layers(sizes, feedback, activation="sigmoid", scale=1.0, seed=1):
 
 
 def parameters(layers):
-    """Return all parameters as exact numbers, by the layer, the name and the index."""
+    """Return all parameters as exact numbers, by layer, name and index."""
     return {
         (number, name, index): mpf(float(value))
         for number, layer in enumerate(layers)
@@ -58,7 +58,7 @@ def parameters(layers):
 
 
 class ExactLayer:
-    """The potentials of a layer from the equations, one number at a time."""
+    """Computes the potentials of a layer from the equations, one number at a time."""
 
     def __init__(self, number, layer):
         self.number, self.layer, self.g = number, layer, EXACT[layer.activation.name]
@@ -78,7 +78,7 @@ class ExactLayer:
 
 
 def exact_log_likelihood(layers, theta, spikes, label, rule, hidden):
-    """Return L given the trains of all hidden layers, which may be real numbers."""
+    """Return L given the spikes of all hidden layers, which may be real numbers."""
     output = ExactLayer(len(layers) - 1, layers[-1])
     inputs = [spikes, *hidden][-1]
     n = layers[-1].n
@@ -119,7 +119,7 @@ def exact_mean(layers, theta, spikes, label, rule, hidden=()):
 
 
 def derivatives(function, theta):
-    """Return the derivatives of a function of the parameters, one at a time."""
+    """Return the derivative of a function with respect to each parameter."""
     found = {}
     for name, value in theta.items():
         above, below = ({**theta, name: value + sign * STEP} for sign in (1, -1))
@@ -138,10 +138,10 @@ def as_dict(gradients):
 
 
 def all_draws(layers, spikes):
-    """Yield draws that stand for all, with their probabilities.
+    """Yield draws that represent all possible draws, with their probabilities.
 
-    A draw matters only by its place among the firing probabilities that the neuron may have in
-    that step, whatever has happened before.
+    All draws between two neighbours among the firing probabilities that the neuron can have in
+    a step give the same spikes, so the middle of each interval is enough.
     """
     thresholds = [{} for _ in layers[:-1]]
 
@@ -211,7 +211,7 @@ def test_the_mean_of_unbiased_credit_is_the_exact_gradient(sizes, feedback, rule
 @pytest.mark.parametrize("activation", EXACT)
 @pytest.mark.parametrize("sizes", [(2, 3, 2), (2, 2, 3, 2)], ids=["one layer", "two layers"])
 def test_straight_through_is_the_derivative_of_its_definition(sizes, activation, rule):
-    """A spike h is h + g(v) - g(v at the present parameters), as a function of the parameters."""
+    """The definition replaces a spike h with h + g(v) - g(v at the given parameters)."""
     layers = random_layers(sizes, True, activation)
     random = np.random.default_rng(2)
     hidden = [random.integers(0, 2, (T, n)) for n in sizes[1:-1]]
@@ -281,7 +281,7 @@ LAYERS = random_layers((2, 3, 2), False)
         (dict(layers=[LAYERS[0], LAYERS[0]]), r"layers\[1\] must have weights for 3 inputs"),
         (dict(layers=[]), "layers must be a list of at least one"),
         (dict(label=2), "label must be an integer from 0 to 1"),
-        (dict(draws=[]), "draws must hold one array per hidden layer, 1, got 0"),
+        (dict(draws=[]), r"draws must hold one array per hidden layer \(1\), got 0"),
         (dict(draws=[np.zeros((T, 2))]), r"draws\[0\] must have the shape \(3, 3\)"),
         (dict(credit="flop"), "credit must be one of"),
         (dict(rule="rat"), "rule must be"),
@@ -300,7 +300,7 @@ def test_bad_arguments(change, message):
     [
         (dict(basis=np.zeros((0, 1))), "basis must have at least one lag"),
         (dict(weights=np.zeros((1, 2, 1))), "weights must have the shape"),
-        (dict(weights=np.zeros((0, 1, 1))), "weights must be those of at least one input"),
+        (dict(weights=np.zeros((0, 1, 1))), "weights must have at least one input"),
         (dict(bias=[np.nan]), "bias must be finite"),
         (dict(feedback=[[1.0]]), "feedback_basis and feedback must be given together"),
         (dict(feedback_basis=[[1.0]], feedback=[[1.0, 2.0]]), "feedback must have the shape"),
