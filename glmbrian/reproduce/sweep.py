@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -125,10 +125,12 @@ def local_workers(n_jobs: int) -> Iterator[Callable[[Iterable], Iterable]]:
             initargs=(os.getpid(),),
             env={**environment, "TMPDIR": str(folder)},  # to remove what killed workers leave
         )
+        submitted: set[Future] = set()
         try:
             # With more calls at a time, the executor's thread would fail at shutdown.
-            yield functools.partial(_run_in, executor, 2 * n_jobs)
+            yield functools.partial(_run_in, executor, 2 * n_jobs, submitted)
         finally:
+            _wait_until_taken(submitted)
             executor.shutdown(wait=True, kill_workers=True)
 
 
@@ -136,19 +138,32 @@ def _run_here(calls):
     return (function(*arguments, **named) for function, arguments, named in calls)
 
 
-def _run_in(executor, most, calls):
-    """Yield the results of calls, with at most `most` of them submitted at a time."""
-    calls, running = iter(calls), set()
+def _run_in(executor, most, submitted, calls):
+    """Yield the results of calls, with at most `most` of them in the set `submitted` at a time."""
+    calls = iter(calls)
     while True:
         # Ctrl-C in a terminal also reaches the workers, which would print tracebacks.
         with _blocked(signal.SIGINT):
-            for function, arguments, named in itertools.islice(calls, most - len(running)):
-                running.add(executor.submit(function, *arguments, **named))
-        if not running:
+            for function, arguments, named in itertools.islice(calls, most - len(submitted)):
+                submitted.add(executor.submit(function, *arguments, **named))
+        if not submitted:
             return
-        finished, running = wait(running, return_when=FIRST_COMPLETED)
+        finished, _ = wait(submitted, return_when=FIRST_COMPLETED)
+        submitted -= finished
         for future in finished:
             yield future.result()
+
+
+def _wait_until_taken(submitted):
+    """Wait until the executor's thread has taken all calls that were submitted.
+
+    Otherwise it would fail at shutdown, and print a traceback.
+    """
+    deadline = time.monotonic() + 1
+    while time.monotonic() < deadline and not all(
+        future.running() or future.done() for future in submitted
+    ):
+        time.sleep(0.001)
 
 
 @contextlib.contextmanager

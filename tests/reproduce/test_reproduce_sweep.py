@@ -1,5 +1,6 @@
 """Sweeps: nothing is done twice, whatever happens, and clusters give the same."""
 
+import concurrent.futures
 import contextlib
 import fcntl
 import json
@@ -11,11 +12,13 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import joblib
 import pytest
 
 import glmbrian
 from glmbrian.cli import main
 from glmbrian.reproduce import QUICK, TARGETS, dask_workers, local_workers, reproduce
+from glmbrian.reproduce import sweep as sweeps
 from glmbrian.reproduce.fits import Fit
 from glmbrian.reproduce.protocol import Design
 from glmbrian.reproduce.sweep import Results, sweep
@@ -250,6 +253,32 @@ def test_stopped_and_started_again(how, uninterrupted, cached, tmp_path):
     assert done["fits"] == N_FITS - len(finished)
     assert {path: path.stat().st_mtime_ns for path in finished} == finished
     assert tables(output) == tables(uninterrupted[0])
+
+
+def test_workers_that_are_stopped_just_after_a_call_is_submitted(monkeypatch):
+    """The executor's thread has not seen the call yet, and would fail."""
+
+    class Stopped(Exception):
+        pass
+
+    def wait_once(*arguments, **named):
+        monkeypatch.setattr(sweeps, "wait", stop)
+        return concurrent.futures.wait(*arguments, **named)
+
+    def stop(*arguments, **named):
+        raise Stopped
+
+    failed = []
+    monkeypatch.setattr("threading.excepthook", failed.append)
+    monkeypatch.setattr(sweeps, "wait", wait_once)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1)  # the other thread runs only when this one waits
+    try:
+        with pytest.raises(Stopped), local_workers(2) as workers:
+            list(workers(joblib.delayed(abs)(-1) for _ in range(9)))
+    finally:
+        sys.setswitchinterval(before)
+    assert failed == []
 
 
 # ------------------------------------------------------------------ clusters
