@@ -17,6 +17,9 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+#: Images per class.
+_DEFAULT_IMAGES = 1000
+
 
 class _Terminated(BaseException):
     """SIGTERM was received. Not a KeyboardInterrupt, which some code in between catches."""
@@ -165,7 +168,7 @@ def _add_data_options(command, classes=(5, 7), sizes=("n_train", "n_test")):
         # The other option is accepted, since scripts may pass it, but has no effect.
         text = f"{kind} images per class (default: %(default)s)" if name in sizes else argparse.SUPPRESS
         command.add_argument(
-            "--" + name.replace("_", "-"), type=int, default=1000, metavar="N", help=text
+            "--" + name.replace("_", "-"), type=int, default=_DEFAULT_IMAGES, metavar="N", help=text
         )
     command.add_argument("--data-dir", type=Path, metavar="DIR",
                          help="folder with IDX files of MNIST (default: the images that ship "
@@ -423,6 +426,8 @@ def _load_data(options, digits, n_train, n_test):
 
     if options.full and options.data_dir is None:
         raise ValueError("--full needs --data-dir, a folder with the four files of MNIST")
+    if options.full and not (options.n_train == options.n_test == _DEFAULT_IMAGES):
+        raise ValueError("--full loads all images: leave out --n-train and --n-test")
     if options.full:
         return load_mnist(digits, data_dir=options.data_dir, full=True)
     return load_mnist(digits, n_train, n_test, data_dir=options.data_dir)

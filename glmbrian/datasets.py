@@ -395,6 +395,9 @@ def _select(folder, split, classes, n, argument):
     """
     images, labels, images_file = read_split(folder, split)
     if n is None:
+        missing = sorted(set(classes) - set(labels.tolist()))
+        if missing:
+            raise ValueError(f"classes: '{images_file}' has no images of the digit {missing[0]}")
         chosen = np.flatnonzero(np.isin(labels, classes))
         return images.reshape(len(images), _SIDE * _SIDE)[chosen], labels[chosen].astype(np.int64)
     indices = [np.flatnonzero(labels == digit) for digit in classes]

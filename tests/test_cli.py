@@ -93,6 +93,7 @@ def test_export(capsys, tmp_path):
         (["--n-test", "-1"], "--n-test must be an integer of at least 1, got -1"),
         (["--data-dir", "nowhere"], "nowhere"),
         (["--full"], "--full needs --data-dir"),
+        (["--full", "--data-dir", ".", "--n-train", "3"], "leave out --n-train and --n-test"),
     ],
 )
 def test_errors_are_one_line_and_leave_nothing(arguments, message, capsys, tmp_path, no_work):

@@ -544,6 +544,13 @@ def test_full_is_all_images_in_the_order_of_the_files(fake_mnist):
     assert some.y_test.tolist() == [8, 8, 3, 3]
 
 
+def test_full_without_images_of_a_class(fake_mnist):
+    labels = np.full(50, 5, dtype=np.uint8)
+    write(fake_mnist / "train-labels-idx1-ubyte", labels)
+    with pytest.raises(ValueError, match="has no images of the digit 7"):
+        load_mnist((5, 7), full=True, directory=fake_mnist)
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [

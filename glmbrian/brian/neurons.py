@@ -56,6 +56,13 @@ _INDEX_ALIAS = "neuron_index"
 _RESERVED = ("feedback", "pending", "bias", "key", "clamp", "presentation", "w")
 
 
+#: Attributes, functions and indices of the group, which are no variables of the model.
+_TAKEN = {
+    "activation", "draw_key", "feedback_basis", "filter_state", "fitted_dt", "glm_ring", "glm_uniform",
+    "i", "kernels", "model_variables", "ring", _INDEX_ALIAS,
+}  # fmt: skip
+
+
 class GLMNeurons(Described, NeuronGroup):
     """Neurons that spike with a probability given by their membrane potential.
 
@@ -172,6 +179,7 @@ class GLMNeurons(Described, NeuronGroup):
     feedback_basis: Basis | None
     activation: Activation
     filter_state: list[str]
+    model_variables: frozenset[str]
 
     @renamed(feedback="feedback_basis")
     def __init__(
@@ -250,9 +258,11 @@ class GLMNeurons(Described, NeuronGroup):
             first_step : integer {shared}
             {STEP_COUNT} : integer {shared}
         """
+        integers = {"clamp", "key_low", "key_high", "presentation", "first_step", STEP_COUNT}
+        names = {*reals, *integers, "ring"}
         own, own_reset = None, ""
         if not (equations is reset is method is None):
-            taken = Equations(model).names
+            taken = names | _TAKEN | set(dir(type(self)))
             own = check_equations(equations, "equations", taken)
             own_reset = check_statements(reset, "reset", taken - {"bias"})
             check_method(method, own)
@@ -296,6 +306,7 @@ class GLMNeurons(Described, NeuronGroup):
             filter_state=channels + pending,
             fitted_dt=None,
             draw_key=draw_key,
+            model_variables=frozenset(names),
             _drive_names=set() if not isinstance(drive, str) else get_identifiers(drive) - {"i"},
         ).items():
             self.add_attribute(key)

@@ -1,14 +1,23 @@
 """Equations and statements that users add to the neurons and synapses of the package."""
 
+import re
 from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 from brian2 import Equations
-from brian2.equations.equations import DIFFERENTIAL_EQUATION, FLOAT, EquationError
+from brian2.equations.equations import (
+    DIFFERENTIAL_EQUATION,
+    FLOAT,
+    EquationError,
+    extract_constant_subexpressions,
+)
 from brian2.stateupdaters.base import StateUpdateMethod
 
 from .target import current_target
+
+#: What statements assign to, with any of the assignment operators.
+_ASSIGNED = re.compile(r"(?:^|;)\s*([A-Za-z_]\w*)\s*(?:[-+*/%]|//|\*\*)?=(?!=)", re.MULTILINE)
 
 
 def check_equations(equations: Any, name: str, taken: Collection[str]) -> Equations | None:
@@ -22,7 +31,7 @@ def check_equations(equations: Any, name: str, taken: Collection[str]) -> Equati
     taken : collection of str
         Names that the model itself uses, which `equations` must not define.
     """
-    if equations is None:
+    if equations is None or equations == "":
         return None
     _require_target(name)
     if not isinstance(equations, (str, Equations)):
@@ -48,25 +57,28 @@ def check_statements(statements: Any, name: str, kept: Collection[str]) -> str:
 
     The statements must not assign to the names in `kept`.
     """
-    if statements is None:
+    if statements is None or statements == "":
         return ""
     _require_target(name)
     if not isinstance(statements, str):
         raise TypeError(
             f"{name} must be a string of statements, such as 'calcium += 1', got {statements!r}"
         )
-    for statement in statements.replace(";", "\n").splitlines():
-        target = statement.partition("=")[0].strip(" +-*/")
+    # Brian takes no lines that hold only a comment.
+    code = re.sub("#.*", "", statements)
+    for target in _ASSIGNED.findall(code):
         if target in kept:
             raise ValueError(f"{name} must not change {target!r}, which belongs to the model itself")
-    return f"\n{statements.strip()}\n"
+    lines = [line.strip() for line in re.split("[;\n]", code)]
+    return "".join(f"\n{line}" for line in lines if line)
 
 
 def check_method(method: Any, equations: Equations | None) -> None:
     """Raise unless `method` is None, or names a method and there are equations to integrate."""
     if method is None:
         return
-    known = sorted(StateUpdateMethod.stateupdaters)
+    # Those of GSL write no code that could follow other code.
+    known = sorted(known for known in StateUpdateMethod.stateupdaters if "gsl" not in known)
     if not isinstance(method, str):
         raise TypeError(f"method must be one of {', '.join(map(repr, known))}, got {method!r}")
     if method not in known:
@@ -95,6 +107,8 @@ def integration(equations: Equations, variables: Any, method: Any) -> str:
     """Return Brian code that integrates the differential equations in `equations` by one step."""
     if all(one.type != DIFFERENTIAL_EQUATION for one in equations.values()):
         return ""
+    # As Brian does: these keep their values from the beginning of the step.
+    equations, _ = extract_constant_subexpressions(equations)
     return StateUpdateMethod.apply_stateupdater(equations, variables, method or DEFAULT_METHODS)
 
 

@@ -17,6 +17,7 @@ from .arguments import check_brian_arguments
 from .connectivity import check_distinct, evaluate_weights, find_pairs
 from .internals import (
     explain_unknown_variables,
+    generate_in_double_precision,
     remember_values,
     require_spikes,
     run_args,
@@ -34,6 +35,10 @@ _OWN = {
     "dtype": "weights are held in double precision",
     "multisynaptic_index": "there is only one synapse per pair",
 }
+
+
+#: Attributes and indices of the synapses, which are no variables of a model.
+_TAKEN = {"basis", "delay", "i", "j", "kernel", "w"}
 
 
 class GLMSynapses(Described, Synapses):
@@ -130,8 +135,10 @@ class GLMSynapses(Described, Synapses):
         if kwds.get("dt") is None:
             kwds.setdefault("clock", neurons.clock)
 
-        own_model = check_equations(model, "model", {*weights, "w", "delay"})
-        own_on_pre = check_statements(on_pre, "on_pre", {f"{channel}_post" for channel in channels})
+        own_model = check_equations(model, "model", {*weights, *_TAKEN, *dir(type(self))})
+        # Without a suffix Brian takes a variable of the target, unless the synapse has one.
+        kept = neurons.model_variables - {"bias"} - (own_model.names if own_model else set())
+        own_on_pre = check_statements(on_pre, "on_pre", kept | {f"{name}_post" for name in kept})
 
         def code(weights, channels):
             equations = "\n".join(f"{weight} : 1" for weight in weights)
@@ -170,6 +177,8 @@ class GLMSynapses(Described, Synapses):
         explain_unknown_variables(
             self, {"w": f"the weights of these synapses are called {', '.join(weights)}"}
         )
+        if own_model or own_on_pre:
+            generate_in_double_precision(self)
         for holder in self._holders():
             time_steps_may_differ(holder)
             # Brian refuses to run active synapses that have not been connected.

@@ -60,9 +60,9 @@ class Layer:
         activation: str | Activation = "sigmoid",
     ) -> None:
         self.basis = _basis(basis, "basis")
-        self.bias = finite_array(bias, "bias", ("n",))
+        self.bias = finite_array(bias, "bias", ("n",)).copy()
         n, n_basis = self.bias.size, self.basis.shape[1]
-        self.weights = finite_array(weights, "weights", ("n_in", n, n_basis))
+        self.weights = finite_array(weights, "weights", ("n_in", n, n_basis)).copy()
         if 0 in self.weights.shape:
             raise ValueError(
                 "weights must have at least one input and one neuron, "
@@ -70,11 +70,11 @@ class Layer:
             )
         if (feedback_basis is None) != (feedback is None):
             raise ValueError("feedback_basis and feedback must be given together")
-        self.feedback_basis = self.feedback = self.feedback_kernels = None
+        self.feedback_basis = self.feedback = None
         if feedback_basis is not None:
             self.feedback_basis = _basis(feedback_basis, "feedback_basis")
-            self.feedback = finite_array(feedback, "feedback", (n, self.feedback_basis.shape[1]))
-            self.feedback_kernels = self.feedback_basis @ self.feedback.T  # beta = B v, for each lag
+            shape = (n, self.feedback_basis.shape[1])
+            self.feedback = finite_array(feedback, "feedback", shape).copy()
         self.activation = get_activation(activation)
 
     @property
@@ -86,6 +86,13 @@ class Layer:
     def n(self) -> int:
         """Number of neurons."""
         return self.weights.shape[1]
+
+    @property
+    def feedback_kernels(self) -> NDArray[np.float64] | None:
+        """Kernels beta = B v, shape (window_fb, n); None without feedback."""
+        if self.feedback_basis is None or self.feedback is None:
+            return None
+        return self.feedback_basis @ self.feedback.T
 
     def potentials(self, inputs: np.ndarray, spikes: np.ndarray) -> NDArray[np.float64]:
         """Return the membrane potentials.
@@ -359,6 +366,8 @@ def check_network(spikes, label, layers, draws, rule, target_period):
     """Check the arguments of `credit.layered_gradient`, and return them converted."""
     layers, spikes, label, objective = _checked(spikes, label, layers, rule, target_period)
     draws = _one_per_hidden_layer(draws, "draws", layers, len(spikes), finite_array)
+    if any(np.any((array < 0) | (array > 1)) for array in draws):
+        raise ValueError("draws must be from 0 to 1")
     return layers, spikes, label, objective, draws
 
 
@@ -368,7 +377,7 @@ def _basis(basis, name):
         raise ValueError(
             f"{name} must have at least one lag and one function, got the shape {basis.shape}"
         )
-    return basis
+    return basis.copy()
 
 
 def _checked(trains, label, layers, rule, target_period):
@@ -377,7 +386,7 @@ def _checked(trains, label, layers, rule, target_period):
         raise ValueError(
             f"spikes must have at least one step and one input, got the shape {spikes.shape}"
         )
-    layers = list(layers)
+    layers = list(layers) if isinstance(layers, Sequence) else []
     if not layers or not all(isinstance(layer, Layer) for layer in layers):
         raise TypeError("layers must be a list of at least one glmbrian.learning.Layer")
     sizes = [spikes.shape[1], *(layer.n for layer in layers)]
@@ -388,7 +397,7 @@ def _checked(trains, label, layers, rule, target_period):
                 f"layers[{number}] must have weights for {n_in} inputs, the number of {source}, "
                 f"got {layer.n_in}"
             )
-    objective = get_objective(rule, target_period, "rule")
+    objective = get_objective(rule, integer(target_period, "target_period"), "rule")
     if not objective.clamps_outputs:
         raise ValueError(
             "rule must be an objective that clamps the outputs, since others have no log-likelihood "
@@ -398,7 +407,8 @@ def _checked(trains, label, layers, rule, target_period):
 
 
 def _one_per_hidden_layer(arrays, name, layers, n_steps, check):
-    arrays = list(arrays)
+    if not isinstance(arrays, (Sequence, np.ndarray)):
+        raise TypeError(f"{name} must be a list of one array per hidden layer, got {arrays!r}")
     if len(arrays) != len(layers) - 1:
         raise ValueError(
             f"{name} must hold one array per hidden layer ({len(layers) - 1}), got {len(arrays)}"

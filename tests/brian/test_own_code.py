@@ -159,6 +159,13 @@ def test_equations_as_an_object():
         (dict(reset=3), TypeError, "reset must be a string of statements"),
         (dict(reset="x = 1; u = 0"), ValueError, "reset must not change 'u'"),
         (dict(reset="presentation += 1"), ValueError, "reset must not change 'presentation'"),
+        (dict(reset="\tu\t= 5"), ValueError, "reset must not change 'u'"),
+        (dict(reset="bias = 0; u %= 2"), ValueError, "reset must not change 'u'"),
+        *(
+            (dict(equations=f"{name} : 1"), ValueError, f"the name '{name}' is taken")
+            for name in ("kernels", "ring", "feedback_weights", "feedback", "run_args", "glm_uniform")
+        ),
+        (dict(equations="dx/dt = 1/ms : 1", method="gsl_rk4"), ValueError, "method must be one of"),
         (dict(method="exact"), ValueError, "method is for differential equations"),
         (dict(equations="dx/dt = 1/ms : 1", method="magic"), ValueError, "method must be one of"),
         (dict(equations="dx/dt = 1/ms : 1", method=1), TypeError, "method must be one of"),
@@ -168,3 +175,61 @@ def test_equations_as_an_object():
 def test_bad_code(own, error, message):
     with pytest.raises(error, match=message):
         glm.GLMNeurons(2, BASIS, **own)
+
+
+@pytest.mark.parametrize(
+    "own, message",
+    [
+        *(
+            (dict(on_pre=f"{target} += 1"), f"on_pre must not change '{target}'")
+            for target in ("stimulus_0", "stimulus_0_post", "pending_1_post", "u_post", "clamp")
+        ),
+        *(
+            (dict(model=f"{name} : 1"), f"model: the name '{name}' is taken")
+            for name in ("w", "w_0", "basis", "kernels", "j", "delay", "connect")
+        ),
+    ],
+)
+def test_bad_code_of_synapses(own, message):
+    neurons = glm.GLMNeurons(2, BASIS)
+    with pytest.raises(ValueError, match=message):
+        glm.GLMSynapses(neurons, neurons, **own)
+
+
+def test_comments_and_nothing():
+    neurons = glm.GLMNeurons(1, BASIS, equations="", reset="# nothing\n")
+    synapses = glm.GLMSynapses(neurons, neurons, model="", on_pre="w_0 += 1 # more; u = 3")
+    Network(neurons, synapses).run(1 * ms)
+
+
+def test_subexpressions_that_are_constant_over_a_step():
+    defaultclock.dt = 1 * ms
+    equations = """
+        dx/dt = (y - x) / ms : 1
+        y = rand() : 1 (constant over dt)
+        dz/dt = (v - z) / ms : 1
+        v = u : 1 (constant over dt)
+    """
+    neurons = glm.GLMNeurons(3, BASIS, equations=equations, method="euler")
+    neurons.bias = 3
+    network = Network(neurons)
+    network.run(1 * ms)
+    np.testing.assert_array_equal(neurons.x[:], neurons.y[:])
+    assert neurons.z[:].tolist() == [0, 0, 0]  # of before the step
+    network.run(1 * ms)
+    assert neurons.z[:].tolist() == [3, 3, 3]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_own_code_of_synapses_is_in_double_precision(target):
+    prefs.core.default_float_dtype = np.float32
+    choose(target)
+    source = SpikeGeneratorGroup(1, [0, 0], [0, 3] * ms)
+    neurons = glm.GLMNeurons(1, glm.IndicatorBasis(1))
+    model = "dx/dt = -x / (5*ms) : 1 (event-driven)"
+    synapses = glm.GLMSynapses(source, neurons, model=model, on_pre="x += 1; w_0 += 0.1 * x")
+    Network(source, neurons, synapses).run(5 * ms)
+    finish(target)
+    x = 1 + np.exp(-3 / 5)
+    assert synapses.x[0] == pytest.approx(x, abs=1e-14)
+    assert synapses.w[0, 0, 0] == pytest.approx(0.1 + 0.1 * x, abs=1e-14)

@@ -286,6 +286,10 @@ LAYERS = random_layers((2, 3, 2), False)
         (dict(credit="flop"), "credit must be one of"),
         (dict(rule="rat"), "rule must be"),
         (dict(baseline=np.inf), "baseline must be"),
+        (dict(layers=LAYERS[0]), "layers must be a list"),
+        (dict(draws=None), "draws must be a list of one array per hidden layer"),
+        (dict(draws=[np.full((T, 3), 2.0)]), "draws must be from 0 to 1"),
+        (dict(target_period=0), "target_period must be"),
     ],
     ids=lambda value: ", ".join(value) if isinstance(value, dict) else "",
 )
@@ -316,3 +320,13 @@ def test_bad_layers(change, message):
 def test_credit_is_found_by_its_name():
     assert [get_credit(name) for name in CREDITS] == list(CREDITS.values())
     assert get_credit(CREDITS["flip"]) is CREDITS["flip"]
+
+
+def test_a_layer_that_is_changed_in_place():
+    feedback = np.zeros((1, 1))
+    layer = Layer([[1.0]], np.zeros((1, 1, 1)), [0.0], [[1.0]], feedback)
+    feedback -= 50  # somebody else's
+    inputs, draws = np.zeros((4, 1), dtype=int), np.full((4, 1), 0.3)
+    assert layer.simulate(inputs, draws).ravel().tolist() == [1, 1, 1, 1]
+    layer.feedback -= 50
+    assert layer.simulate(inputs, draws).ravel().tolist() == [1, 0, 1, 0]
