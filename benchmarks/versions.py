@@ -13,6 +13,7 @@ import json
 import statistics
 import subprocess
 import sys
+import tempfile
 
 #: (classes, T = K). Not imported from `speed`, which an old version may not have.
 SIZES = ((2, 4), (2, 8), (10, 8), (10, 16))
@@ -43,7 +44,11 @@ class Version:
 
     def __init__(self, python):
         self._process = subprocess.Popen(
-            [python, "-c", WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [python, "-c", WORKER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=tempfile.gettempdir(),  # in a checkout Python would import that, not what is installed
         )
         self.name = self._process.stdout.readline().strip()
         if not self.name:
