@@ -24,7 +24,7 @@ from ..core.bases import Basis, as_basis
 from ..core.randomness import RandomState, derive_keys, split_key
 from ..support.display import Described
 from ..support.renamed import renamed, warn_of_former_name
-from ..support.validation import check_size, finite_array, integer
+from ..support.validation import broadcast_array, check_size, integer
 from .arguments import check_brian_arguments
 from .filters import (
     LONGEST_SHIFT_REGISTER,
@@ -351,13 +351,7 @@ class GLMNeurons(Described, NeuronGroup):
         """Return the part of `weights` for each variable, as a dict."""
         self._require_feedback()
         shape = (len(self), self.feedback_basis.n_basis)
-        weights = finite_array(weights, "feedback_weights")
-        try:
-            weights = np.broadcast_to(weights, shape)
-        except ValueError:
-            raise ValueError(
-                f"feedback_weights must have the shape {shape} or broadcast to it, got {weights.shape}"
-            ) from None
+        weights = broadcast_array(weights, "feedback_weights", shape)
         return dict(zip(feedback_weight_names(self.feedback_basis), weights.T))
 
     def run_args(
@@ -390,12 +384,7 @@ class GLMNeurons(Described, NeuronGroup):
         """
         values = {}
         if bias is not None:
-            bias = finite_array(bias, "bias")
-            if bias.shape not in ((), (1,), (len(self),)):
-                raise ValueError(
-                    f"bias must be one number, or one for each of {len(self)} neurons, got {bias.shape}"
-                )
-            values["bias"] = np.broadcast_to(bias, (len(self),))
+            values["bias"] = broadcast_array(bias, "bias", (len(self),))
         if feedback_weights is not None:
             values.update(self._feedback_columns(feedback_weights))
         return run_args({(self, name): value for name, value in values.items()})

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.bases import Basis
 from ..core.randomness import RandomState
 from ..support.display import Described
-from ..support.validation import check_size, choice, finite_array
+from ..support.validation import broadcast_array, check_size, choice, finite_array
 from .arguments import check_brian_arguments
 from .connectivity import check_distinct, evaluate_weights, find_pairs
 from .internals import (
@@ -300,14 +300,7 @@ class GLMSynapses(Described, Synapses):
         if isinstance(value, str):
             value = evaluate_weights(value, self._pre, self._post, *shape[:2])
             return np.repeat(finite_array(value, "w")[:, np.newaxis], shape[2], axis=1)
-        value = finite_array(value, "w")
-        try:
-            value = np.broadcast_to(value, shape)
-        except ValueError:
-            raise ValueError(
-                f"w must have the shape {shape} or broadcast to it, got {np.shape(value)}"
-            ) from None
-        return value[self._pre, self._post]
+        return broadcast_array(value, "w", shape)[self._pre, self._post]
 
     def _remember(self, values):
         for variable, column in zip(self._variables(), values.T):

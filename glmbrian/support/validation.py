@@ -118,6 +118,17 @@ def finite_array(
     return array
 
 
+def broadcast_array(value: Any, name: str, shape: Sequence[int]) -> NDArray[np.float64]:
+    """Return finite numbers broadcast to `shape`; the array may share memory with `value`."""
+    array = finite_array(value, name)
+    try:
+        return np.broadcast_to(array, shape)
+    except ValueError:
+        raise ValueError(
+            f"{name} must have the shape {tuple(shape)} or broadcast to it, got {array.shape}"
+        ) from None
+
+
 def plain_array(
     value: Any, name: str, kind: str = "numbers", error: type[Exception] = TypeError
 ) -> np.ndarray:

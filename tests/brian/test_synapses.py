@@ -418,7 +418,7 @@ def test_weights_cannot_be_a_key_of_run_args():
         {synapses.w: 1}
     with pytest.raises(ValueError, match=r"^w must have the shape \(3, 3, 2\)"):
         synapses.run_args(np.zeros((2, 2)))
-    with pytest.raises(ValueError, match="^bias must be one number, or one for each of 3 neurons"):
+    with pytest.raises(ValueError, match=r"^bias must have the shape \(3,\) or broadcast to it"):
         neurons.run_args(np.zeros(2))
     choose("cpp_standalone")
     neurons, synapses = make(([0, 2], [1, 0]))
