@@ -17,9 +17,20 @@ from .objectives import Objective
 
 
 class Credit(ABC):
-    """A way to estimate the derivative of the mean log-likelihood for hidden potentials."""
+    """A way to estimate the derivative of the mean log-likelihood for hidden potentials.
+
+    Attributes
+    ----------
+    name : str
+    cpp : str
+        A C++ struct body for compiled devices, with the static function ``slope`` of a hidden
+        neuron's potential, its spike, the derivative with respect to the spike (as if that
+        were a real number), and the reward.  Without it, training runs on the runtime device
+        only.
+    """
 
     name: ClassVar[str]
+    cpp: ClassVar[str] = ""
 
     @abstractmethod
     def slopes(self, presentation, draws, label, objective, baseline):
@@ -41,6 +52,13 @@ class StraightThrough(Credit):
     """The derivative as if each hidden spike were its probability: little noise, but biased."""
 
     name = "straight-through"
+    cpp = """
+    template <class Activation>
+    static double slope(double u, bool spike, double in_spike, double reward)
+    {
+        return std::exp(Activation::log_spike(u)) * Activation::log_spike_slope(u) * in_spike;
+    }
+"""
 
     def slopes(self, presentation, draws, label, objective, baseline):
         return presentation.straight_through_slopes()
@@ -85,6 +103,13 @@ class ThreeFactor(Credit):
     """
 
     name = "three-factor"
+    cpp = """
+    template <class Activation>
+    static double slope(double u, bool spike, double in_spike, double reward)
+    {
+        return reward * (spike ? Activation::log_spike_slope(u) : Activation::log_silence_slope(u));
+    }
+"""
 
     def slopes(self, presentation, draws, label, objective, baseline):
         reward = presentation.value - baseline
@@ -94,6 +119,32 @@ class ThreeFactor(Credit):
                 presentation.layers[:-1], presentation.potentials, presentation.trains[1:]
             )
         ]
+
+
+class Baseline:
+    """The mean log-likelihood of earlier presentations, which forgets after about a hundred.
+
+    Examples
+    --------
+    >>> baseline = Baseline()
+    >>> baseline.value(-3.0)
+    -3.0
+    >>> baseline.add(-3.0)
+    >>> baseline.add(-1.0)
+    >>> baseline.value(-5.0)
+    -2.0
+    """
+
+    def __init__(self) -> None:
+        self._mean, self._n = 0.0, 0
+
+    def value(self, log_likelihood: float) -> float:
+        """Return the baseline for this log-likelihood: itself, if there were none before."""
+        return self._mean if self._n else log_likelihood
+
+    def add(self, log_likelihood: float) -> None:
+        self._n += 1
+        self._mean += (log_likelihood - self._mean) * max(1 / self._n, 0.01)
 
 
 #: Every kind of credit, by name.

@@ -120,6 +120,14 @@ def bernoulli(
     return happens
 
 
+def hidden_key(output_key: int, number: int) -> int:
+    """Return the key of a hidden layer's draws, given that of the outputs.
+
+    Layers are counted from the input on.  The counters are negative, which no presentation is.
+    """
+    return int(_hashes(np.uint64(output_key), -2 - number))
+
+
 def _second_key(key):
     with np.errstate(over="ignore"):
         return mix64(np.uint64(key) + np.uint64(1))

@@ -21,11 +21,19 @@ from ..brian.neurons import GLMNeurons, channel_names
 from ..brian.operations import new_operation
 from ..support.processes import how_it_ended, run_watched
 from .fresh_interpreter import call_apart
-from .program import CompiledDevice, code_only, pointer, pointers, write_headers, write_training
+from .program import (
+    CompiledDevice,
+    code_only,
+    matrix,
+    pointer,
+    pointers,
+    write_headers,
+    write_training,
+)
 
 __all__ = ["CompilerNotFound", "CppStandalone", "find_compiler"]
 
-_HEADERS = ("operations.hpp", "presentations.hpp", "rows.hpp")
+_HEADERS = ("operations.hpp", "presentations.hpp", "layers.hpp", "synapses.hpp", "rows.hpp")
 
 #: The operations of native/presentations.hpp and the slots in which they are called.
 _OPERATIONS = {
@@ -134,28 +142,32 @@ def _generate(network, folder):
 def _write_project(network, folder):
     with private_standalone_device() as device:
         clock = Clock(dt=1 * ms, name="glm_clock")
-        neurons = GLMNeurons(
-            network.n_outputs,
-            network.basis,
-            feedback_basis=network.feedback_basis,
-            activation=network.activation,
-            clock=clock,
-            name="glm_outputs",
-            random_state=0,
-        )
+        layers = [
+            GLMNeurons(
+                layer.n,
+                layer.basis,
+                feedback_basis=layer.feedback_basis,
+                activation=network.activation,
+                clock=clock,
+                name=name,
+                random_state=0,
+                stream=name,
+            )
+            for name, layer in zip(network.layer_names, network.layers)
+        ]
         presentations = NeuronGroup(1, "done : integer (shared)", clock=clock, name="glm_presentations")
         for operation, when in _OPERATIONS.items():
             presentations.namespace[operation] = _operation(operation)
             presentations.run_regularly(
                 f"done = {operation}(done)", when=when, order=1, clock=clock, name=operation
             )
-        brian = BrianNetwork(neurons, presentations, name="glm_network")
+        brian = BrianNetwork(layers, presentations, name="glm_network")
         brian.schedule = SCHEDULE
         # A run of no steps, since only the program knows how many steps it will run.
         brian.run(0 * ms, namespace={})
         done = device.get_array_name(presentations.variables["done"])
         device.insert_code("main", cpp_run_until(f"{done}[0]", brian, clock))
-        lines = _brian_arrays(network, neurons, clock, device.get_array_name)
+        lines = _brian_arrays(network, layers, clock, device.get_array_name)
         write_headers(network, folder, _HEADERS, lines)
         device.build(directory=str(folder), compile=False, run=False, with_output=False)
 
@@ -173,33 +185,54 @@ def _operation(name):
     return function
 
 
-def _brian_arrays(network, neurons, clock, array_name):
-    """Return the C++ functions that return Brian's variables."""
-    variables = neurons.variables
+def _brian_arrays(network, layers, clock, array_name):
+    """Return C++ types for the layers, which hold their sizes and return Brian's variables."""
     timestep = array_name(clock.variables["timestep"])
-    n_feedback = network.feedback_basis.n_basis if network.feedback_basis else 0
-    channels = channel_names("stimulus", network.basis)
-    feedback_weights = [f"feedback_weight_{k}" for k in range(n_feedback)]
+    lines = [
+        line
+        for shape, neurons in zip(network.layers, layers)
+        for line in _neurons_type(shape, neurons, array_name)
+    ]
+    listed = ", ".join(neurons.name for neurons in layers)
+    sizes = [shape.n_inputs * shape.n * shape.basis.n_basis for shape in network.layers]
+    sizes += [shape.n * (shape.n_feedback + 1) for shape in network.layers]
+    return [
+        *lines,
+        "template <class... Neurons>\nstruct List {};",
+        f"typedef List<{listed}> AllNeurons;",
+        f"constexpr size_t N_PARAMETERS = {sum(sizes)};",
+        f"struct Credit {{{network.credit.cpp}}};",
+        f"inline int64_t timestep() {{ return brian::{timestep}[0]; }}",
+    ]
+
+
+def _neurons_type(shape, neurons, array_name):
+    """Return the C++ type of one layer, for native/layers.hpp."""
+    variables = neurons.variables
+    channels = channel_names("stimulus", shape.basis)
+    feedback_weights = [f"feedback_weight_{k}" for k in range(shape.n_feedback)]
+    feedback_basis = [[0.0]] if shape.feedback_basis is None else shape.feedback_basis.matrix.tolist()
 
     def c_type(name):
-        return f"{np.dtype(variables[name].dtype)}_t"
+        kind = np.dtype(variables[name].dtype)
+        return "double" if kind == np.float64 else f"{kind}_t"
 
+    names = ("u", "bias", "clamp", "key_low", "key_high", "presentation", "first_step")
     return [
-        pointer("output_spikes", array_name(spike_array(neurons)), "int32_t"),
-        pointer("potential", array_name(variables["u"]), "double"),
-        pointer("bias", array_name(variables["bias"]), "double"),
-        pointer("clamp", array_name(variables["clamp"]), "int32_t"),
-        pointer("neuron_key_low", array_name(variables["key_low"]), "int32_t"),
-        pointer("neuron_key_high", array_name(variables["key_high"]), "int32_t"),
-        pointer("neuron_presentation", array_name(variables["presentation"]), c_type("presentation")),
-        pointer("neuron_first_step", array_name(variables["first_step"]), c_type("first_step")),
+        f"struct {neurons.name} {{",
+        f"static constexpr int N_NEURONS = {shape.n}, N_BASIS = {shape.basis.n_basis};",
+        f"static constexpr int N_FEEDBACK = {shape.n_feedback}, FEEDBACK_WINDOW = {len(feedback_basis)};",
+        matrix("basis", shape.basis.matrix.tolist()),
+        matrix("feedback_basis", feedback_basis),
+        pointer("spikes", array_name(spike_array(neurons)), "int32_t"),
+        *(pointer(name, array_name(variables[name]), c_type(name)) for name in names),
         pointers("channel", [array_name(variables[name]) for name in channels]),
         pointers("feedback_weight", [array_name(variables[name]) for name in feedback_weights]),
-        "inline void clear_filters()\n{",
+        "static void clear_filters()\n{",
         *(
             f"    std::fill_n(brian::{array_name(variables[name])}, {variables[name].size}, 0.0);"
             for name in neurons.filter_state
         ),
         "}",
-        f"inline int64_t timestep() {{ return brian::{timestep}[0]; }}",
+        "};",
     ]

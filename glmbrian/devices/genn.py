@@ -42,6 +42,16 @@ class GeNN(CompiledDevice):
 
     def check(self, network, training=None, inputs=None):
         super().check(network, training, inputs)
+        if network.hidden.sizes:
+            raise ValueError(
+                "hidden layers are not available on device='genn'; use device='cpp_standalone', or "
+                "'runtime'"
+            )
+        if training is not None and training.n_averaged:
+            raise ValueError(
+                "average must be 0 on device='genn', where weights never leave the device during "
+                "training; use device='cpp_standalone'"
+            )
         if network.objective.name not in OBJECTIVES:
             raise ValueError(
                 f"the objective {network.objective.name!r} is not available on device='genn'; use "

@@ -5,13 +5,14 @@ trains them on `Inputs`, or tests them and returns an `Outcome`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.activations import Activation
 from ..core.bases import Basis, CustomBasis
+from ..core.credit import CREDITS, Credit, StraightThrough
 from ..core.objectives import FirstToSpike, Objective
 from ..core.rate_code import as_bytes, levels
 
@@ -20,14 +21,44 @@ LARGEST = 1e100
 
 
 @dataclass(frozen=True)
+class LayerShape:
+    """The sizes and bases of the neurons of one layer."""
+
+    n_inputs: int
+    n: int
+    basis: Basis
+    feedback_basis: Basis | None
+
+    @property
+    def n_feedback(self) -> int:
+        """Number of feedback weights per neuron."""
+        return self.feedback_basis.n_basis if self.feedback_basis else 0
+
+
+@dataclass(frozen=True)
+class HiddenLayers:
+    """The hidden layers of a network, which have the same bases.
+
+    sizes : tuple of int
+        Numbers of neurons, from the input on; () for a network without hidden layers.
+    """
+
+    sizes: tuple[int, ...] = ()
+    basis: Basis | None = None
+    feedback_basis: Basis | None = None
+    credit: Credit = CREDITS[StraightThrough.name]
+
+
+@dataclass(frozen=True)
 class Network:
-    """The two-layer network: what has to be compiled.
+    """The network: what has to be compiled.
 
     Replicas are networks that see the same input spikes and learn independently of
     each other.  Their outputs are consecutive: replica r has the outputs
     ``r * n_classes`` to ``(r + 1) * n_classes - 1``.  `gpu` says whether the GeNN
     device uses a GPU, by default where CUDA is found.  `n_jobs` is the number of
-    processes that share the replicas, if the device `is_concurrent`.
+    processes that share the replicas, if the device `is_concurrent`.  With hidden layers there
+    is one replica.
     """
 
     n_inputs: int
@@ -40,10 +71,29 @@ class Network:
     n_replicas: int = 1
     gpu: bool | None = None
     n_jobs: int = 1
+    hidden: HiddenLayers = field(default_factory=HiddenLayers)
 
     @property
     def n_outputs(self) -> int:
         return self.n_replicas * self.n_classes
+
+    @property
+    def credit(self) -> Credit:
+        return self.hidden.credit
+
+    @property
+    def layers(self) -> list[LayerShape]:
+        """The layers from the first hidden one to the outputs."""
+        hidden, n_inputs, layers = self.hidden, self.n_inputs, []
+        for n in hidden.sizes:
+            layers.append(LayerShape(n_inputs, n, hidden.basis or self.basis, hidden.feedback_basis))
+            n_inputs = n
+        return [*layers, LayerShape(n_inputs, self.n_outputs, self.basis, self.feedback_basis)]
+
+    @property
+    def layer_names(self) -> list[str]:
+        """The names of the neurons of each layer."""
+        return [*(f"glm_hidden_{number}" for number in range(len(self.hidden.sizes))), "glm_outputs"]
 
     def without_silent_lags(self) -> "Network":
         """Return an equivalent network with bases that end at their last nonzero lag.
@@ -51,7 +101,17 @@ class Network:
         By default a basis has as many lags as steps, and most of it is zero; generated
         code would spell out each value.
         """
-        return replace(self, basis=_ended(self.basis), feedback_basis=_ended(self.feedback_basis))
+        hidden = replace(
+            self.hidden,
+            basis=_ended(self.hidden.basis),
+            feedback_basis=_ended(self.hidden.feedback_basis),
+        )
+        return replace(
+            self,
+            basis=_ended(self.basis),
+            feedback_basis=_ended(self.feedback_basis),
+            hidden=hidden,
+        )
 
     def shares(self) -> list[slice]:
         """Return the replicas of each process, as slices of equal length.
@@ -71,26 +131,58 @@ def _ended(basis):
 
 
 @dataclass
-class Parameters:
-    """What is learned: theta of the paper.
+class LayerParameters:
+    """What one layer learns.
 
-    weights : ndarray, shape (n_inputs, n_outputs, n_basis)
-    feedback : ndarray, shape (n_outputs, n_feedback); n_feedback may be 0
-    bias : ndarray, shape (n_outputs,)
+    weights : ndarray, shape (n_inputs, n, n_basis)
+    feedback : ndarray, shape (n, n_feedback); n_feedback may be 0
+    bias : ndarray, shape (n,)
     """
 
     weights: NDArray[np.float64]
     feedback: NDArray[np.float64]
     bias: NDArray[np.float64]
 
+    @property
+    def arrays(self) -> tuple[NDArray[np.float64], ...]:
+        return self.weights, self.feedback, self.bias
+
+
+@dataclass
+class Parameters(LayerParameters):
+    """What is learned: theta of the paper, and the parameters of hidden layers.
+
+    weights : ndarray, shape (n_inputs, n_outputs, n_basis)
+        Of the outputs, like `feedback` and `bias`.  `n_inputs` is the size of the last hidden
+        layer, if there is one.
+    hidden : tuple of LayerParameters
+        From the input on.
+    """
+
+    hidden: tuple[LayerParameters, ...] = ()
+
+    @property
+    def layers(self) -> tuple[LayerParameters, ...]:
+        """The layers from the first hidden one to the outputs."""
+        return *self.hidden, self
+
+    @property
+    def arrays_of_all(self) -> list[NDArray[np.float64]]:
+        """The arrays of all layers."""
+        return [array for layer in self.layers for array in layer.arrays]
+
+    @classmethod
+    def of_arrays(cls, arrays: Sequence[NDArray[np.float64]]) -> "Parameters":
+        """Return the parameters whose `arrays_of_all` these are."""
+        *hidden, output = (arrays[n : n + 3] for n in range(0, len(arrays), 3))
+        return cls(*output, tuple(LayerParameters(*layer) for layer in hidden))
+
     def copy(self) -> "Parameters":
-        return replace(
-            self, weights=self.weights.copy(), feedback=self.feedback.copy(), bias=self.bias.copy()
-        )
+        return Parameters.of_arrays([array.copy() for array in self.arrays_of_all])
 
     def check_moderate(self, history: NDArray[np.float64], training: "Training") -> None:
         """Raise if the `training` that led to these parameters and this `history` diverged."""
-        if all(np.all(np.abs(part) <= LARGEST) for part in (*vars(self).values(), history)):
+        if all(np.all(np.abs(part) <= LARGEST) for part in (*self.arrays_of_all, history)):
             return
         weights = training.sample_weights
         weighted = (
@@ -109,12 +201,15 @@ class Parameters:
             np.concatenate([replica.weights for replica in replicas], axis=1),
             np.concatenate([replica.feedback for replica in replicas]),
             np.concatenate([replica.bias for replica in replicas]),
+            *([replicas[0].hidden] if len(replicas) == 1 else []),
         )
 
     def of_replicas(self, replicas: slice, network: Network) -> "Parameters":
         """Return views of the parameters of a slice of the network's replicas."""
         outputs = slice(replicas.start * network.n_classes, replicas.stop * network.n_classes)
-        return Parameters(self.weights[:, outputs], self.feedback[outputs], self.bias[outputs])
+        return Parameters(
+            self.weights[:, outputs], self.feedback[outputs], self.bias[outputs], self.hidden
+        )
 
 
 @dataclass(frozen=True)
@@ -165,7 +260,13 @@ class Training:
         The gradient of each presentation is multiplied by its weight.  Presentations
         of weight 0 do not count in the mean.
     output_key : int
-        Key of the outputs' random draws, where the objective leaves outputs free.
+        Key of the outputs' random draws, where the objective leaves outputs free; the keys of
+        hidden layers are derived from it (see `randomness.hidden_key`).
+    rate_factors : ndarray of float, shape (n_epochs * n,), optional
+        What the learning rate is multiplied by in each presentation.
+    n_averaged : int
+        The learned parameters are the mean of those after each of this many epochs, the last
+        ones; 0 for those after the last.
     """
 
     learning_rates: NDArray[np.float64]
@@ -176,6 +277,8 @@ class Training:
     sample_weights: NDArray[np.float64] | None = None
     first_presentation: int = 0
     output_key: int = 0
+    rate_factors: NDArray[np.float64] | None = None
+    n_averaged: int = 0
 
     def of_replicas(self, replicas: slice) -> "Training":
         """Return the settings of a slice of the replicas."""
@@ -207,6 +310,8 @@ class Outcome:
         Steps simulated: up to the first spike if the objective stops there.
     input_spikes : ndarray of int, shape (n,)
         Spikes of all inputs in these steps.
+    hidden_spikes : ndarray of int, shape (n, n_hidden_layers)
+        Spikes of each hidden layer in these steps.
     counts : ndarray of int, shape (n, n_outputs)
         Spikes of each output in these steps.
     potential_sum, potential_last : ndarray of float, shape (n, n_outputs)
@@ -218,13 +323,16 @@ class Outcome:
     counts: NDArray[np.int64]
     potential_sum: NDArray[np.float64]
     potential_last: NDArray[np.float64]
+    hidden_spikes: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 0), dtype=np.int64))
 
     @classmethod
-    def from_rows(cls, rows: ArrayLike, n_outputs: int) -> "Outcome":
-        """Split rows of ``[steps, input_spikes, counts, sums, lasts]``."""
-        table = np.asarray(rows, dtype=float).reshape(-1, 2 + 3 * n_outputs)
-        head, counts, sums, lasts = np.split(table, 2 + n_outputs * np.arange(3), axis=1)
-        return cls(head[:, 0].astype(int), head[:, 1].astype(int), counts.astype(int), sums, lasts)
+    def from_rows(cls, rows: ArrayLike, n_outputs: int, n_hidden_layers: int = 0) -> "Outcome":
+        """Split rows of ``[steps, input_spikes, hidden_spikes, counts, sums, lasts]``."""
+        n_first = 2 + n_hidden_layers
+        table = np.asarray(rows, dtype=float).reshape(-1, n_first + 3 * n_outputs)
+        head, counts, sums, lasts = np.split(table, n_first + n_outputs * np.arange(3), axis=1)
+        head = head.astype(int)
+        return cls(head[:, 0], head[:, 1], counts.astype(int), sums, lasts, head[:, 2:])
 
 
 @dataclass
@@ -234,6 +342,9 @@ class Trace:
     inputs : ndarray of 0/1, shape (steps, n_inputs)
     outputs : ndarray of 0/1, shape (steps, n_outputs)
     potentials : ndarray of float, shape (steps, n_outputs)
+    hidden : list of ndarray of 0/1, shape (steps, n)
+        Spikes of each hidden layer, from the input on.
+    hidden_potentials : list of ndarray of float, shape (steps, n)
     decided : label of a class, optional
         What `GLMClassifier` decided, -1 for a rejected presentation.
     """
@@ -242,12 +353,15 @@ class Trace:
     outputs: np.ndarray
     potentials: np.ndarray
     decided: object | None = None
+    hidden: list[np.ndarray] = field(default_factory=list)
+    hidden_potentials: list[np.ndarray] = field(default_factory=list)
 
     def row(self) -> NDArray[np.float64]:
         """Return this presentation as a row for `Outcome.from_rows`."""
         return np.concatenate(
             [
                 [len(self.inputs), self.inputs.sum()],
+                [spikes.sum() for spikes in self.hidden],
                 self.outputs.sum(axis=0),
                 self.potentials.sum(axis=0),
                 self.potentials[-1],

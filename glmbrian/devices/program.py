@@ -65,8 +65,11 @@ class CompiledDevice(Device):
         """Return what the code depends on besides the network, as a list that JSON can hold."""
 
     def check(self, network, training=None, inputs=None):
-        for kind, part in (("activation", network.activation), ("objective", network.objective)):
-            if not part.cpp:
+        parts = {"activation": network.activation, "objective": network.objective}
+        if network.hidden.sizes:
+            parts["credit"] = network.credit
+        for kind, part in parts.items():
+            if not part.cpp and not (kind == "credit" and training is None):
                 raise ValueError(
                     f"{kind} {part.name!r} has no C++ form ({kind.title()}.cpp), so device must be "
                     "'runtime'"
@@ -92,7 +95,8 @@ class CompiledDevice(Device):
         with self.finished_runs(part, writers, n_phases, progress) as (jobs, timing):
             for job, share in zip(jobs, shares):
                 read, own = read_parameters(job, part), learned.of_replicas(share, network)
-                own.weights[:], own.feedback[:], own.bias[:] = read.weights, read.feedback, read.bias
+                for array, values in zip(own.arrays_of_all, read.arrays_of_all):
+                    array[:] = values
                 history[:, share] = read_history(job, part)
         return learned, history, timing
 
@@ -105,7 +109,7 @@ class CompiledDevice(Device):
 
         with self.finished_runs(network, [write_job], len(inputs), progress) as ([job], timing):
             rows = np.fromfile(job / "outcome.bin")
-            return Outcome.from_rows(rows, network.n_classes), timing
+            return Outcome.from_rows(rows, network.n_classes, len(network.hidden.sizes)), timing
 
     def read_exported(self, network, folder, has_checksums):
         return read_exported(network, folder, has_checksums)
@@ -166,6 +170,7 @@ class CompiledDevice(Device):
                 "activation": [activation.expression, activation.cpp],
                 "namespace": {name: _code_of(used) for name, used in activation.namespace.items()},
                 "objective": [network.objective.name, network.objective.cpp],
+                "hidden": hidden_constants(network),
                 "source": _sources(),
                 "brian2": brian2.__version__,
                 "preferences": {name: repr(value) for name, value in cpp_preferences().items()},
@@ -250,6 +255,12 @@ def code_only(network: Network) -> Network:
         feedback_basis=plain(network.feedback_basis),
         objective=SimpleNamespace(  # type: ignore[arg-type]
             name=network.objective.name, cpp=network.objective.cpp
+        ),
+        hidden=replace(
+            network.hidden,
+            basis=plain(network.hidden.basis),
+            feedback_basis=plain(network.hidden.feedback_basis),
+            credit=SimpleNamespace(name=network.credit.name, cpp=network.credit.cpp),  # type: ignore[arg-type]
         ),
         activation=replace(
             activation,
@@ -336,6 +347,8 @@ def write_training(
         target_period=min(network.objective.period, _MOST),
         first_presentation=training.first_presentation,
         weighted=int(training.sample_weights is not None),
+        n_averaged=training.n_averaged,
+        rate_schedule=int(training.rate_factors is not None),
         input_key=training.input_key,
         output_key=training.output_key,
         order_key=training.order_key,
@@ -344,6 +357,8 @@ def write_training(
     _write_array(job / "learning_rates.bin", training.learning_rates, float)
     if training.sample_weights is not None:
         _write_array(job / "sample_weights.bin", training.sample_weights, float)
+    if training.rate_factors is not None:
+        _write_array(job / "rate_factors.bin", training.rate_factors, float)
 
 
 def write_testing(
@@ -361,6 +376,8 @@ def write_testing(
         target_period=1,
         first_presentation=testing.first_presentation,
         weighted=0,
+        n_averaged=0,
+        rate_schedule=0,
         input_key=testing.input_key,
         output_key=testing.output_key,
         order_key=0,
@@ -370,8 +387,8 @@ def write_testing(
 def _write_job(job, parameters, inputs, **settings):
     job.mkdir(exist_ok=True)
     _write_array(job / "data.bin", inputs.data)
-    theta = (parameters.weights, parameters.feedback, parameters.bias)
-    _write_array(job / "parameters.bin", np.concatenate([np.ravel(part) for part in theta]))
+    theta = [np.ravel(array) for array in parameters.arrays_of_all]
+    _write_array(job / "parameters.bin", np.concatenate(theta))
     settings.update(data=inputs.kind, n_items=len(inputs))
     lines = [f"{name} {value}\n" for name, value in settings.items()]
     (job / "settings.txt").write_text("".join(lines))
@@ -386,17 +403,20 @@ def _write_array(path, values, dtype=None):
 def read_parameters(job: Path, network: Network) -> Parameters:
     """Read the `Parameters` written by a program."""
     values = np.fromfile(job / "trained.bin")
-    n_feedback = network.feedback_basis.n_basis if network.feedback_basis else 0
     shapes = [
-        (network.n_inputs, network.n_outputs, network.basis.n_basis),
-        (network.n_outputs, n_feedback),
-        (network.n_outputs,),
+        shape
+        for layer in network.layers
+        for shape in (
+            (layer.n_inputs, layer.n, layer.basis.n_basis),
+            (layer.n, layer.n_feedback),
+            (layer.n,),
+        )
     ]
     ends = np.cumsum([np.prod(shape, dtype=int) for shape in shapes])
     if values.size != ends[-1]:
         raise ValueError(f"{job} does not belong to this network: it has {values.size} values")
     parts = np.split(values, ends[:-1])
-    return Parameters(*(part.reshape(shape) for part, shape in zip(parts, shapes)))
+    return Parameters.of_arrays([part.reshape(shape) for part, shape in zip(parts, shapes)])
 
 
 def read_history(job: Path, network: Network) -> NDArray[np.float64]:
@@ -438,8 +458,12 @@ def read_exported(
         )
     run = _checked_run(job) if has_checksums else {}
     parameters, history = read_parameters(job, network), read_history(job, network)
-    for name, values in (*vars(parameters).items(), ("history", history)):
-        finite_array(values, f"{name} (what the program has learned)")
+    names = ("weights", "feedback", "bias")
+    for number, layer in enumerate(parameters.layers):
+        place = f" of hidden layer {number}" if number < len(parameters.hidden) else ""
+        for name, values in zip(names, layer.arrays):
+            finite_array(values, f"{name}{place} (what the program has learned)")
+    finite_array(history, "history (what the program has learned)")
     return parameters, history, run
 
 
@@ -471,12 +495,26 @@ def constants(network: Network) -> dict[str, Any]:
         "N_CLASSES": network.n_classes,
         "N_REPLICAS": network.n_replicas,
         "N_STEPS": network.n_steps,
+        "N_HIDDEN": len(network.hidden.sizes),
         "N_BASIS": network.basis.n_basis,
         "N_FEEDBACK": feedback.n_basis if feedback else 0,
         "BASIS": network.basis.matrix.tolist(),
         # An array in C++ has at least one element.
         "FEEDBACK_BASIS": feedback.matrix.tolist() if feedback else [[0.0]],
     }
+
+
+def hidden_constants(network: Network) -> list[Any]:
+    """Return what the code of hidden layers depends on, as a list that JSON can hold."""
+    hidden = [
+        [
+            layer.n,
+            layer.basis.matrix.tolist(),
+            layer.feedback_basis and layer.feedback_basis.matrix.tolist(),
+        ]
+        for layer in network.layers[:-1]
+    ]
+    return [*hidden, network.credit.name, network.credit.cpp] if hidden else []
 
 
 def write_headers(
@@ -500,8 +538,7 @@ def write_headers(
         if isinstance(value, int):
             text.append(f"constexpr int {name} = {value};")
         else:
-            rows = ",\n".join("    {" + ", ".join(map(repr, row)) + "}" for row in value)
-            text.append(f"constexpr double {name}[{len(value)}][{len(value[0])}] = {{\n{rows}\n}};")
+            text.append(f"constexpr double {name}[{len(value)}][{len(value[0])}] = {_braces(value)};")
     text.append(f"struct Activation {{{network.activation.cpp}}};")
     text.append(f"struct Objective {{{network.objective.cpp}}};")
     text.append(f'constexpr const char* OBJECTIVE = "{network.objective.name}";')
@@ -514,15 +551,28 @@ def write_headers(
 
 def pointer(name: str, array: str, c_type: str) -> str:
     """Return a C++ function `name` that returns the Brian array called `array`."""
-    return f"inline {c_type}* {name}() {{ return brian::{array}; }}"
+    return f"static inline {c_type}* {name}() {{ return brian::{array}; }}"
+
+
+def matrix(name: str, rows: Sequence[Sequence[float]]) -> str:
+    """Return a C++ function `name` that returns a constant matrix."""
+    return (
+        f"static inline const double (&{name}())[{len(rows)}][{len(rows[0])}]\n{{\n"
+        f"    static constexpr double values[{len(rows)}][{len(rows[0])}] = {_braces(rows)};\n"
+        "    return values;\n}"
+    )
+
+
+def _braces(rows):
+    return "{\n" + ",\n".join("    {" + ", ".join(map(repr, row)) + "}" for row in rows) + "\n}"
 
 
 def pointers(name: str, arrays: Sequence[str]) -> str:
     """Return a C++ function `name` of k that returns the k-th of the Brian `arrays`."""
     if not arrays:
-        return f"inline double* {name}(int k) {{ return nullptr; }}"
+        return f"static inline double* {name}(int k) {{ return nullptr; }}"
     listed = ", ".join(f"brian::{array}" for array in arrays)
     return (
-        f"inline double* {name}(int k)\n{{\n"
+        f"static inline double* {name}(int k)\n{{\n"
         f"    double* const all[] = {{{listed}}};\n    return all[k];\n}}"
     )

@@ -5,6 +5,7 @@ Runs on Brian's NumPy or Cython target, as ``prefs.codegen.target`` says; if it 
 Python; `native/presentations.hpp` is their counterpart in compiled programs.
 """
 
+import itertools
 import time
 
 import numpy as np
@@ -15,8 +16,10 @@ from ..brian.encoder import RateEncoder
 from ..brian.internals import SCHEDULE, runtime_device, use_numpy
 from ..brian.neurons import GLMNeurons
 from ..brian.synapses import GLMSynapses
+from ..core.credit import Baseline
+from ..core.layers import Layer, Presentation
 from ..core.likelihoods import feedback_gradient, weight_gradient
-from ..core.randomness import DRAW_LEVELS, shuffled, split_key
+from ..core.randomness import DRAW_LEVELS, hidden_key, shuffled, split_key, uniforms
 from ..support.progress import Silent
 from .base import Device
 from .problem import Inputs, Network, Outcome, Parameters, Testing, Timing, Trace
@@ -34,12 +37,13 @@ class Runtime(Device):
     def train(self, network, parameters, inputs, labels, training, progress):
         simulation = _Training(network, parameters, inputs, labels, training, progress)
         timing = simulation.run(training.n_epochs * len(inputs))
-        return simulation.parameters, np.array(simulation.history), timing
+        return simulation.learned(), np.array(simulation.history), timing
 
     def test(self, network, parameters, inputs, testing, progress):
         simulation = _Testing(network, parameters, inputs, testing, progress)
         timing = simulation.run(len(inputs))
-        return Outcome.from_rows(simulation.rows, network.n_outputs), timing
+        n_hidden_layers = len(network.hidden.sizes)
+        return Outcome.from_rows(simulation.rows, network.n_outputs, n_hidden_layers), timing
 
     def record(
         self, network: Network, parameters: Parameters, inputs: Inputs, testing: Testing
@@ -52,7 +56,8 @@ class Runtime(Device):
 
 def numpy_is_faster(network: Network, n_presentations: int) -> bool:
     """Whether Brian may choose the target, and NumPy would finish before Cython has compiled."""
-    saved = _SAVED_A_STEP + _SAVED_A_PAIR * network.n_inputs * network.n_outputs
+    n_pairs = sum(layer.n_inputs * layer.n for layer in network.layers)
+    saved = _SAVED_A_STEP + _SAVED_A_PAIR * n_pairs
     return prefs.codegen.target == "auto" and n_presentations * network.n_steps * saved < _COMPILING
 
 
@@ -96,39 +101,55 @@ class _Simulation:
             name="glm_inputs",
         )
         self.encoder.key_low, self.encoder.key_high = split_key(self.settings.input_key)
-        self.neurons = GLMNeurons(
-            network.n_outputs,
-            network.basis,
-            feedback_basis=network.feedback_basis,
-            activation=network.activation,
-            random_state=0,
-            clock=self.clock,
-            name="glm_outputs",
-        )
-        self.neurons.key_low, self.neurons.key_high = split_key(self.settings.output_key)
+        self.layers = [
+            GLMNeurons(
+                layer.n,
+                layer.basis,
+                feedback_basis=layer.feedback_basis,
+                activation=network.activation,
+                random_state=0,
+                stream=name,
+                clock=self.clock,
+                name=name,
+            )
+            for name, layer in zip(network.layer_names, network.layers)
+        ]
+        self.neurons = self.layers[-1]
+        for neurons, key in zip(self.layers, self._keys()):
+            neurons.key_low, neurons.key_high = split_key(key)
         target = None
         if numpy_is_faster(network, self.n_presentations):
             target = NumpyCodeObject
-            use_numpy(self.encoder)
-            use_numpy(self.neurons)
-        self.synapses = GLMSynapses(
-            self.encoder, self.neurons, codeobj_class=target, name="glm_synapses"
-        )
+            for group in (self.encoder, *self.layers):
+                use_numpy(group)
+        self.synapses = [
+            GLMSynapses(source, neurons, codeobj_class=target, name=f"{neurons.name}_synapses")
+            for source, neurons in zip([self.encoder, *self.layers], self.layers)
+        ]
         self.load_parameters()
         operations = [
             NetworkOperation(operation, clock=self.clock, when=when, name=f"glm_{when}")
             for operation, when in ((self.begin_step, "start"), (self.end_step, "end"))
         ]
         self.brian = BrianNetwork(
-            self.encoder, self.neurons, self.synapses, *operations, name="glm_network"
+            self.encoder, self.layers, self.synapses, *operations, name="glm_network"
         )
         self.brian.schedule = SCHEDULE
 
+    def _keys(self):
+        """Return the key of the random draws of each layer."""
+        output_key = self.settings.output_key
+        return [
+            *(hidden_key(output_key, number) for number in range(len(self.layers) - 1)),
+            output_key,
+        ]
+
     def load_parameters(self):
-        self.synapses.w = self.parameters.weights
-        self.neurons.bias = self.parameters.bias
-        if self.network.feedback_basis is not None:
-            self.neurons.feedback_weights = self.parameters.feedback
+        for synapses, neurons, learned in zip(self.synapses, self.layers, self.parameters.layers):
+            synapses.w = learned.weights
+            neurons.bias = learned.bias
+            if neurons.feedback_basis is not None:
+                neurons.feedback_weights = learned.feedback
 
     def begin_step(self):
         if self.started is None:
@@ -141,22 +162,26 @@ class _Simulation:
             self.encoder.level = DRAW_LEVELS * train.astype(float)
 
     def begin_presentation(self):
-        self.item, presentation = self.next_item()
+        self.item, self.presentation = self.next_item()
         if self.inputs.kind != "trains":
             self.encoder.level = self.inputs.levels(self.item)
-        for group in (self.encoder, self.neurons):
-            group.presentation = presentation
+        for group in (self.encoder, *self.layers):
+            group.presentation = self.presentation
             group.first_step = group.step_count
-        self.neurons.clear()
-        shape = (self.network.n_steps, self.network.n_outputs)
-        self.potentials = np.zeros(shape)
-        self.spikes = np.zeros((self.network.n_steps, self.network.n_inputs), dtype=np.uint8)
-        self.outputs = np.zeros(shape, dtype=np.uint8)
+        for neurons in self.layers:
+            neurons.clear()
+        n_steps = self.network.n_steps
+        self.potentials = [np.zeros((n_steps, len(neurons))) for neurons in self.layers]
+        #: Spikes of the inputs, then of each layer.
+        self.trains = [
+            np.zeros((n_steps, len(group)), dtype=np.uint8) for group in (self.encoder, *self.layers)
+        ]
 
     def end_step(self):
-        self.potentials[self.step] = self.neurons.u_[:]
-        self.spikes[self.step, self.encoder.spikes] = 1
-        self.outputs[self.step, self.neurons.spikes] = 1
+        for potentials, neurons in zip(self.potentials, self.layers):
+            potentials[self.step] = neurons.u_[:]
+        for train, group in zip(self.trains, (self.encoder, *self.layers)):
+            train[self.step, group.spikes] = 1
         self.step += 1
         self.n_steps_run += 1
         if self.step == self.network.n_steps or self.is_decided():
@@ -179,11 +204,19 @@ class _Training(_Simulation):
         self._firsts = range(0, network.n_outputs, network.n_classes)
         self.history = []
         self.log_likelihood, self.total_weight = 0.0, 0.0
+        self.baseline = Baseline()
+        self.averaged = [np.zeros_like(array) for array in self.parameters.arrays_of_all]
         self._begin_batch()
 
+    def learned(self):
+        """Return the parameters at the end, or their mean over the last epochs."""
+        n_averaged = self.training.n_averaged
+        if not n_averaged:
+            return self.parameters
+        return Parameters.of_arrays([array / n_averaged for array in self.averaged])
+
     def _begin_batch(self):
-        parameters = self.parameters
-        self.gradient = Parameters(*map(np.zeros_like, vars(parameters).values()))
+        self.gradient = [np.zeros_like(array) for array in self.parameters.arrays_of_all]
         self.in_batch, self.learned_from = 0, np.zeros(self.network.n_replicas, dtype=int)
 
     def next_item(self):
@@ -212,10 +245,16 @@ class _Training(_Simulation):
         log_likelihoods, grads = zip(
             *(self._gradient(slice(first, first + self.network.n_classes)) for first in self._firsts)
         )
-        grad_u = np.hstack(grads) * np.repeat(weights, self.network.n_classes)
-        self.gradient.weights += weight_gradient(self.spikes, grad_u, self.network.basis.matrix)
-        self.gradient.feedback += self._feedback_gradient(grad_u)
-        self.gradient.bias += grad_u.sum(axis=0)
+        slopes = [*self._hidden_slopes(log_likelihoods[0], grads[0], weights[0]), np.hstack(grads)]
+        gradient = iter(self.gradient)
+        for layer, slope, trains in zip(self.network.layers, slopes, itertools.pairwise(self.trains)):
+            grad_u = slope * np.repeat(weights, slope.shape[1] // len(weights))
+            inputs, own = trains
+            of_weights, of_feedback, of_bias = itertools.islice(gradient, 3)
+            of_weights += weight_gradient(inputs, grad_u, layer.basis.matrix)
+            if layer.feedback_basis is not None:
+                of_feedback += feedback_gradient(own, grad_u, layer.feedback_basis.matrix)
+            of_bias += grad_u.sum(axis=0)
         self.in_batch += 1
         self.learned_from += weights != 0
         self.log_likelihood += weights * log_likelihoods
@@ -226,28 +265,56 @@ class _Training(_Simulation):
         if epoch_is_over:
             self.history.append(self.log_likelihood / np.where(self.total_weight, self.total_weight, 1))
             self.log_likelihood, self.total_weight = 0.0, 0.0
+            if len(self.history) > self.training.n_epochs - self.training.n_averaged:
+                for total, array in zip(self.averaged, self.parameters.arrays_of_all):
+                    total += array
 
     def _gradient(self, outputs):
         """Return log-likelihood and gradient with respect to the potentials of one replica."""
         return self.network.objective.gradient(
-            self.potentials[:, outputs],
-            self.outputs[:, outputs],
+            self.potentials[-1][:, outputs],
+            self.trains[-1][:, outputs],
             self.labels[self.item],
             self.network.activation,
         )
 
-    def _feedback_gradient(self, grad_u):
-        if self.network.feedback_basis is None:
-            return 0.0
-        return feedback_gradient(self.outputs, grad_u, self.network.feedback_basis.matrix)
+    def _hidden_slopes(self, log_likelihood, output_slope, weight):
+        """Return the derivatives with respect to the potentials of each hidden layer."""
+        network = self.network
+        if not network.hidden.sizes:
+            return []
+        layers = [
+            Layer(
+                shape.basis,
+                learned.weights,
+                learned.bias,
+                shape.feedback_basis,
+                learned.feedback if shape.feedback_basis is not None else None,
+                network.activation,
+            )
+            for shape, learned in zip(network.layers, self.parameters.layers)
+        ]
+        presentation = Presentation(
+            layers, self.trains, self.potentials, float(log_likelihood), output_slope
+        )
+        draws = [
+            uniforms(key, self.presentation, np.arange(network.n_steps)[:, np.newaxis], np.arange(n))
+            for key, n in zip(self._keys(), network.hidden.sizes)
+        ]
+        baseline = self.baseline.value(log_likelihood)
+        if weight:
+            self.baseline.add(log_likelihood)
+        label = self.labels[self.item]
+        return network.credit.slopes(presentation, draws, label, network.objective, baseline)
 
     def apply(self):
         """Update the parameters along the mean gradient of the batch."""
-        rates = self.training.learning_rates / np.maximum(self.learned_from, 1)
-        rates = np.repeat(rates, self.network.n_classes)
-        self.parameters.weights += rates[:, np.newaxis] * self.gradient.weights
-        self.parameters.feedback += rates[:, np.newaxis] * self.gradient.feedback
-        self.parameters.bias += rates * self.gradient.bias
+        factors = self.training.rate_factors
+        rates = self.training.learning_rates * (1.0 if factors is None else factors[self.n_done])
+        rates = np.repeat(rates / np.maximum(self.learned_from, 1), self.network.n_classes)
+        for n, (learned, gradient) in enumerate(zip(self.parameters.arrays_of_all, self.gradient)):
+            of_layer = rates if n >= len(self.gradient) - 3 else rates[:1]
+            learned += (of_layer[:, np.newaxis] if n % 3 < 2 else of_layer) * gradient
         self._begin_batch()
         self.load_parameters()
 
@@ -262,14 +329,16 @@ class _Testing(_Simulation):
         return self.n_done, self.testing.first_presentation + self.n_done
 
     def is_decided(self):
-        return self.network.objective.stops_at_first_spike and self.outputs.any()
+        return self.network.objective.stops_at_first_spike and self.trains[-1].any()
 
     def end_presentation(self):
         self.rows.append(self.trace().row())
 
     def trace(self):
         seen = slice(0, self.step)
-        return Trace(self.spikes[seen], self.outputs[seen], self.potentials[seen])
+        inputs, *hidden, outputs = (train[seen] for train in self.trains)
+        *of_hidden, potentials = (potentials[seen] for potentials in self.potentials)
+        return Trace(inputs, outputs, potentials, hidden=hidden, hidden_potentials=of_hidden)
 
 
 class _Recording(_Testing):

@@ -85,7 +85,7 @@ private:
     enum { nothing, respond, repeat } phase_ = nothing;
     Schedule schedule_;
     Encoder encoder_{schedule_.job};
-    OwnParameters own_;
+    OwnParameters<N_REPLICAS, N_CLASSES, N_FEEDBACK> own_;
     Trace u_[N_REPLICAS], grad_[N_REPLICAS];
 
     void take_response()
@@ -97,7 +97,7 @@ private:
         const auto outputs = [this](int t, int i) -> bool { return schedule_.desired(t, i); };
         for (int r = 0; r < N_REPLICAS; r++) {
             schedule_.learn(r, u_[r], outputs, grad_[r]);
-            own_.add_gradient(schedule_, r, outputs, grad_[r]);
+            own_.add_gradient(schedule_.sample_weight(r), r, outputs, grad_[r], FEEDBACK_BASIS);
             own_.apply(r, schedule_.learning_rate(r));
         }
         own_.clear();
@@ -115,7 +115,7 @@ private:
             counts[i] = schedule_.job.early_stop ? first_spike()[i] == n_steps - 1 : spike_count()[i];
         encoder_.draw(0, n_steps);
         for (int t = 0; t < n_steps; t++) input_counts[t] = encoder_.spikes.count(t);
-        schedule_.report(n_steps, input_counts.data(), counts.data(), u_[0]);
+        schedule_.report(n_steps, input_counts.data(), {}, counts.data(), u_[0]);
     }
 };
 

@@ -87,4 +87,22 @@ void correlate(const double (&grad)[STEPS][NEURONS], const double (&basis)[W][K]
     }
 }
 
+// The same for layers of many neurons: its loops over neurons can be vectorised.
+template <int STEPS, int NEURONS, int K, int W>
+void correlate_wide(const double (&grad)[STEPS][NEURONS], const double (&basis)[W][K], int t, double scale,
+                    double* row)
+{
+    constexpr int AT_ONCE = 64;
+    const int n_lags = std::min(W, STEPS - 1 - t);
+    for (int first = 0; first < NEURONS; first += AT_ONCE) {
+        const int n = std::min(AT_ONCE, NEURONS - first);
+        for (int k = 0; k < K; k++) {
+            double sum[AT_ONCE] = {0.0};
+            for (int lag = 1; lag <= n_lags; lag++)
+                for (int i = 0; i < n; i++) sum[i] += grad[t + lag][first + i] * basis[lag - 1][k];
+            for (int i = 0; i < n; i++) row[(first + i) * K + k] = scale * sum[i];
+        }
+    }
+}
+
 }  // namespace glmbrian

@@ -255,6 +255,8 @@ struct Job {
     bool train, early_stop, weighted;
     Data data;
     int64_t n_items, n_epochs, batch_size, target_period, first_presentation;
+    int64_t n_averaged;      // epochs at the end whose parameters are averaged; 0 for none
+    int64_t n_rate_factors;  // one per presentation if the learning rate has a schedule; or 0
     uint64_t input_key, output_key, order_key;
     std::string settings;  // as read from the file
 
@@ -275,6 +277,9 @@ struct Job {
         n_epochs = (int64_t)given.integer("n_epochs", 1, INT64_MAX / n_items);
         batch_size = (int64_t)given.integer("batch_size", 1, INT64_MAX);
         target_period = (int64_t)given.integer("target_period", 1, INT64_MAX);
+        n_averaged = (int64_t)given.integer("n_averaged", 0, n_epochs);
+        const bool has_schedule = given.choice("rate_schedule", {"0", "1"}) == "1";
+        n_rate_factors = has_schedule ? n_items * n_epochs : 0;
         const uint64_t most = INT64_MAX - n_items * n_epochs;
         first_presentation = (int64_t)given.integer("first_presentation", 0, most);
         input_key = given.integer("input_key", 0, UINT64_MAX);

@@ -1,6 +1,6 @@
-// The weights, and the two passes over them where training spends most of its time.
+// Rows of weights, and the two passes over them where training spends most of its time.
 //
-// A row holds the weights of one input, [output][basis].  Rows of inputs with the same
+// A row holds the weights of one input, [neuron][basis].  Rows of inputs with the same
 // spike pattern (see encoder.hpp) are added up in registers, in pieces that fit, and only
 // the sum goes to the steps of the pattern; an update goes in the opposite direction.
 // The result equals the sum that GLMSynapses compute, and tests compare the two.
@@ -12,22 +12,32 @@ namespace glmbrian {
 
 // Several doubles that the compiler handles as one (an extension of GCC and Clang; their
 // automatic vectorisation makes these loops many times slower).
-constexpr int LANES = ROW > 4 ? 8 : ROW > 2 ? 4 : 2;
-typedef double Lanes __attribute__((vector_size(LANES * sizeof(double)), may_alias));
+template <int LANES>
+struct Vector;
+template <>
+struct Vector<2> { typedef double type __attribute__((vector_size(16), may_alias)); };
+template <>
+struct Vector<4> { typedef double type __attribute__((vector_size(32), may_alias)); };
+template <>
+struct Vector<8> { typedef double type __attribute__((vector_size(64), may_alias)); };
 
-constexpr int STRIDE = (ROW + LANES - 1) / LANES;  // from row to row, in Lanes
 #ifdef __AVX512F__
 constexpr int MOST_HELD = 10;  // of 32 registers
 #else
 constexpr int MOST_HELD = 5;  // each takes two of 16 registers, or four of 32
 #endif
-constexpr int N_PIECES = (STRIDE + MOST_HELD - 1) / MOST_HELD;
-constexpr int PIECE = (STRIDE + N_PIECES - 1) / N_PIECES;
-constexpr int LAST_PIECE = (N_PIECES - 1) * PIECE;
 
-// Rows of doubles, each padded to whole Lanes.
+// Rows of WIDTH doubles, each padded with zeros to whole Lanes.
+template <int WIDTH>
 class Rows {
 public:
+    static constexpr int LANES = WIDTH > 4 ? 8 : WIDTH > 2 ? 4 : 2;
+    typedef typename Vector<LANES>::type Lanes;
+    static constexpr int STRIDE = (WIDTH + LANES - 1) / LANES;  // from row to row, in Lanes
+    static constexpr int N_PIECES = (STRIDE + MOST_HELD - 1) / MOST_HELD;
+    static constexpr int PIECE = (STRIDE + N_PIECES - 1) / N_PIECES;
+    static constexpr int LAST_PIECE = (N_PIECES - 1) * PIECE;
+
     explicit Rows(size_t n_rows)
         : memory_((n_rows + 1) * STRIDE * LANES), n_rows_(n_rows)
     {
@@ -39,6 +49,7 @@ public:
     Lanes* lanes(size_t row) { return first_ + row * STRIDE; }
     const Lanes* lanes(size_t row) const { return first_ + row * STRIDE; }
     double* operator[](size_t row) { return (double*)lanes(row); }
+    const double* operator[](size_t row) const { return (const double*)lanes(row); }
     size_t size() const { return n_rows_; }
 
 private:
@@ -47,9 +58,10 @@ private:
     Lanes* first_;
 };
 
-template <int SIZE>
-void gather_piece(const Spikes& spikes, const Rows& weights, int at, int begin, Rows& arrived)
+template <int SIZE, int WIDTH>
+void gather_piece(const Spikes& spikes, const Rows<WIDTH>& weights, int at, int begin, Rows<WIDTH>& arrived)
 {
+    typedef typename Rows<WIDTH>::Lanes Lanes;
     for (int four = spikes.first_four; four < spikes.last_four; four++)
         for (int pattern = 1; pattern < 16; pattern++) {
             const int64_t* const first = spikes.first[four];
@@ -67,9 +79,10 @@ void gather_piece(const Spikes& spikes, const Rows& weights, int at, int begin, 
         }
 }
 
-template <int SIZE>
-void scatter_piece(const Spikes& spikes, const Rows& change, int at, Rows& weights)
+template <int SIZE, int WIDTH>
+void scatter_piece(const Spikes& spikes, const Rows<WIDTH>& change, int at, Rows<WIDTH>& weights)
 {
+    typedef typename Rows<WIDTH>::Lanes Lanes;
     for (int four = spikes.first_four; four < spikes.last_four; four++)
         for (int pattern = 1; pattern < 16; pattern++) {
             const int64_t* const first = spikes.first[four];
@@ -88,19 +101,23 @@ void scatter_piece(const Spikes& spikes, const Rows& change, int at, Rows& weigh
 }
 
 // arrived[t - begin] += weights[input], for each spike of an input in step t.
-inline void gather(const Spikes& spikes, const Rows& weights, int begin, Rows& arrived)
+template <int WIDTH>
+void gather(const Spikes& spikes, const Rows<WIDTH>& weights, int begin, Rows<WIDTH>& arrived)
 {
-    for (int at = 0; at < LAST_PIECE; at += PIECE)
-        gather_piece<PIECE>(spikes, weights, at, begin, arrived);
-    gather_piece<STRIDE - LAST_PIECE>(spikes, weights, LAST_PIECE, begin, arrived);
+    typedef Rows<WIDTH> R;
+    for (int at = 0; at < R::LAST_PIECE; at += R::PIECE)
+        gather_piece<R::PIECE>(spikes, weights, at, begin, arrived);
+    gather_piece<R::STRIDE - R::LAST_PIECE>(spikes, weights, R::LAST_PIECE, begin, arrived);
 }
 
 // weights[input] += change[t], for each spike of an input in step t.
-inline void scatter(const Spikes& spikes, const Rows& change, Rows& weights)
+template <int WIDTH>
+void scatter(const Spikes& spikes, const Rows<WIDTH>& change, Rows<WIDTH>& weights)
 {
-    for (int at = 0; at < LAST_PIECE; at += PIECE)
-        scatter_piece<PIECE>(spikes, change, at, weights);
-    scatter_piece<STRIDE - LAST_PIECE>(spikes, change, LAST_PIECE, weights);
+    typedef Rows<WIDTH> R;
+    for (int at = 0; at < R::LAST_PIECE; at += R::PIECE)
+        scatter_piece<R::PIECE>(spikes, change, at, weights);
+    scatter_piece<R::STRIDE - R::LAST_PIECE>(spikes, change, R::LAST_PIECE, weights);
 }
 
 }  // namespace glmbrian

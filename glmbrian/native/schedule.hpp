@@ -28,6 +28,8 @@ public:
                     fail("job/labels.bin must hold integers from 0 to " + std::to_string(N_CLASSES - 1)
                          + ", got " + std::to_string(label));
             learning_rates_ = read_numbers("job/learning_rates.bin", N_REPLICAS, false);
+            if (job.n_rate_factors)
+                rate_factors_.open("job/rate_factors.bin", job.n_rate_factors);
             if (job.weighted)
                 sample_weights_ = read_numbers("job/sample_weights.bin", N_REPLICAS * job.n_items, false);
         } else {
@@ -50,7 +52,14 @@ public:
         return Objective::desired(step, neuron, label(), job.target_period);
     }
     bool is_over() const { return epoch_ == job.n_epochs && position_ == 0; }
-    double learning_rate(int replica) const { return learning_rates_[replica]; }
+    // Whether the parameters after this presentation, the last of its epoch, are averaged.
+    bool is_averaged() const { return epoch_ >= job.n_epochs - job.n_averaged; }
+    // Of this presentation: a schedule changes it.
+    double learning_rate(int replica) const
+    {
+        const double rate = learning_rates_[replica];
+        return job.n_rate_factors ? rate * rate_factors_[epoch_ * job.n_items + position_] : rate;
+    }
     double sample_weight(int replica) const
     {
         return sample_weights_.empty() ? 1.0 : sample_weights_[replica * job.n_items + item()];
@@ -62,20 +71,29 @@ public:
     void learn(int replica, const Trace& u, Outputs outputs, Trace& grad)
     {
         const double log_likelihood = Objective::template gradient<Activation>(u, outputs, label(), grad);
+        if (N_HIDDEN) find_reward(log_likelihood, sample_weight(replica));
         log_likelihood_[replica] += log_likelihood * sample_weight(replica);
         total_weight_[replica] += sample_weight(replica);
     }
 
+    // The log-likelihood of this presentation, less the mean of earlier ones: see
+    // glmbrian.core.credit.Baseline.
+    double reward() const { return reward_; }
+
     // Writes one row of doubles per test presentation: see glmbrian.devices.problem.Outcome.
-    void report(int n_steps, const int32_t* input_counts, const int32_t* counts, const Trace& u)
+    // `hidden_counts` holds the spikes of each hidden layer.
+    void report(int n_steps, const int32_t* input_counts, const std::vector<double>& hidden_counts,
+                const int32_t* counts, const Trace& u)
     {
-        std::vector<double> row(2 + 3 * N_CLASSES);
-        row[0] = n_steps;
+        std::vector<double> row(2, n_steps);
         row[1] = std::accumulate(input_counts, input_counts + n_steps, 0.0);
+        row.insert(row.end(), hidden_counts.begin(), hidden_counts.end());
+        const size_t first = row.size();
+        row.resize(first + 3 * N_CLASSES);
         for (int i = 0; i < N_CLASSES; i++) {
-            row[2 + i] = counts[i];
-            for (int t = 0; t < n_steps; t++) row[2 + N_CLASSES + i] += u[t][i];
-            row[2 + 2 * N_CLASSES + i] = u[n_steps - 1][i];
+            row[first + i] = counts[i];
+            for (int t = 0; t < n_steps; t++) row[first + N_CLASSES + i] += u[t][i];
+            row[first + 2 * N_CLASSES + i] = u[n_steps - 1][i];
         }
         write_array(outcome_, row.data(), row.size());
     }
@@ -127,10 +145,21 @@ private:
     std::vector<int64_t> order_;
     std::vector<int32_t> labels_;
     std::vector<double> learning_rates_, sample_weights_, history_;
+    MappedArray<double> rate_factors_;
     double log_likelihood_[N_REPLICAS] = {0.0}, total_weight_[N_REPLICAS] = {0.0};
+    double reward_ = 0.0, baseline_ = 0.0;
+    int64_t n_baseline_ = 0;
     std::ofstream outcome_;
     int64_t position_ = 0, epoch_ = 0, n_done_ = 0;
     std::chrono::steady_clock::time_point began_, reported_;
+
+    void find_reward(double log_likelihood, double weight)
+    {
+        reward_ = n_baseline_ ? log_likelihood - baseline_ : 0.0;
+        if (weight == 0.0) return;
+        n_baseline_++;
+        baseline_ += (log_likelihood - baseline_) * std::max(1.0 / n_baseline_, 0.01);
+    }
 
     void begin_epoch()
     {
@@ -158,63 +187,69 @@ private:
     }
 };
 
-// A copy of the parameters other than the weights, and their updates.
+// A copy of the parameters of a layer other than the weights, and their updates.
+template <int REPLICAS, int NEURONS, int FEEDBACK>
 class OwnParameters {
 public:
-    double bias[N_OUTPUTS], feedback[N_OUTPUTS * N_FEEDBACK + 1];  // a C++ array is never empty
+    static constexpr int N = REPLICAS * NEURONS;
+    double bias[N], feedback[N * FEEDBACK + 1];  // a C++ array is never empty
 
-    // `values` holds the feedback weights and biases, as in glmbrian.devices.problem.Parameters.
-    void load(const double* values)
+    // `values` holds the feedback weights and biases, as in glmbrian.devices.problem.Parameters;
+    // returns what follows them.
+    const double* load(const double* values)
     {
-        std::copy_n(values, N_OUTPUTS * N_FEEDBACK, feedback);
-        std::copy_n(values + N_OUTPUTS * N_FEEDBACK, N_OUTPUTS, bias);
+        std::copy_n(values, N * FEEDBACK, feedback);
+        std::copy_n(values + N * FEEDBACK, N, bias);
         clear();
+        return values + N * (FEEDBACK + 1);
     }
 
-    void save(ResultFile& file) const
+    template <class File>
+    void save(File& file) const
     {
-        file.write(feedback, N_OUTPUTS * N_FEEDBACK);
-        file.write(bias, N_OUTPUTS);
+        file.write(feedback, N * FEEDBACK);
+        file.write(bias, N);
     }
 
-    template <class Outputs>
-    void add_gradient(const Schedule& schedule, int replica, Outputs outputs, const Trace& grad)
+    // Adds the gradient of a presentation in which neuron i spiked in step t if `spiked(t, i)`.
+    template <class Spiked, int W, int K>
+    void add_gradient(double weight, int replica, Spiked spiked, const double (&grad)[N_STEPS][NEURONS],
+                      const double (&feedback_basis)[W][K])
     {
-        const double weight = schedule.sample_weight(replica);
-        const int first = replica * N_CLASSES;
+        const int first = replica * NEURONS;
         for (int t = 0; t < N_STEPS; t++)
-            for (int i = 0; i < N_CLASSES; i++) bias_gradient_[first + i] += weight * grad[t][i];
-        if (N_FEEDBACK == 0) return;
-        std::vector<double> row(N_CLASSES * N_FEEDBACK);
+            for (int i = 0; i < NEURONS; i++) bias_gradient_[first + i] += weight * grad[t][i];
+        if (FEEDBACK == 0) return;
+        std::vector<double> row(NEURONS * FEEDBACK);
         for (int t = 0; t < N_STEPS - 1; t++) {
             bool is_filtered = false;
-            for (int i = 0; i < N_CLASSES; i++) {
-                if (!outputs(t, i)) continue;
-                if (!is_filtered) correlate(grad, FEEDBACK_BASIS, t, weight, row.data());
+            for (int i = 0; i < NEURONS; i++) {
+                if (!spiked(t, i)) continue;
+                if (!is_filtered) correlate(grad, feedback_basis, t, weight, row.data());
                 is_filtered = true;
-                for (int k = i * N_FEEDBACK; k < (i + 1) * N_FEEDBACK; k++)
-                    feedback_gradient_[first * N_FEEDBACK + k] += row[k];
+                for (int k = i * FEEDBACK; k < (i + 1) * FEEDBACK; k++)
+                    feedback_gradient_[first * FEEDBACK + k] += row[k];
             }
         }
     }
 
     void apply(int replica, double rate)
     {
-        for (int i = replica * N_CLASSES; i < (replica + 1) * N_CLASSES; i++) {
+        for (int i = replica * NEURONS; i < (replica + 1) * NEURONS; i++) {
             bias[i] += rate * bias_gradient_[i];
-            for (int k = i * N_FEEDBACK; k < (i + 1) * N_FEEDBACK; k++)
+            for (int k = i * FEEDBACK; k < (i + 1) * FEEDBACK; k++)
                 feedback[k] += rate * feedback_gradient_[k];
         }
     }
 
     void clear()
     {
-        std::fill_n(bias_gradient_, N_OUTPUTS, 0.0);
-        std::fill_n(feedback_gradient_, N_OUTPUTS * N_FEEDBACK, 0.0);
+        std::fill_n(bias_gradient_, N, 0.0);
+        std::fill_n(feedback_gradient_, N * FEEDBACK, 0.0);
     }
 
 private:
-    double bias_gradient_[N_OUTPUTS], feedback_gradient_[N_OUTPUTS * N_FEEDBACK + 1];
+    double bias_gradient_[N], feedback_gradient_[N * FEEDBACK + 1];
 };
 
 }  // namespace glmbrian

@@ -1,0 +1,148 @@
+// Synapses onto the neurons of a layer, from the inputs or from the layer below: their
+// weights, what arrives in each step, and the updates.  WIDTH is the number of weights of
+// one source, [neuron][basis].
+#pragma once
+
+#include "rows.hpp"
+
+namespace glmbrian {
+
+// The spikes of one layer in one presentation, step by step.
+class Trains {
+public:
+    void begin() { neuron_.clear(); }
+    void add(int step, const int32_t* spikes, int count)
+    {
+        first_[step] = (int)neuron_.size();
+        neuron_.insert(neuron_.end(), spikes, spikes + count);
+        first_[step + 1] = (int)neuron_.size();
+    }
+    const int32_t* begin(int step) const { return neuron_.data() + first_[step]; }
+    const int32_t* end(int step) const { return neuron_.data() + first_[step + 1]; }
+    int count() const { return (int)neuron_.size(); }
+
+private:
+    std::vector<int32_t> neuron_;
+    int first_[N_STEPS + 1];
+};
+
+template <int SOURCES, int WIDTH>
+class Synapses {
+public:
+    Rows<WIDTH> weights;
+    // For each step, the gradient in what arrives in it.
+    Rows<WIDTH> change;
+
+    explicit Synapses(const Job& job)
+        : weights(SOURCES), change(job.train ? N_STEPS : 0), gradient_(job.batch_size > 1 ? SOURCES : 0)
+    {
+    }
+
+    const double* load(const double* values)
+    {
+        for (int source = 0; source < SOURCES; source++, values += WIDTH)
+            std::copy_n(values, WIDTH, weights[source]);
+        return values;
+    }
+
+    template <class File>
+    void save(File& file) const
+    {
+        for (int source = 0; source < SOURCES; source++) file.write(weights[source], WIDTH);
+    }
+
+    // Adds the gradient of a batch, times the rate of each replica, to the weights.
+    template <size_t REPLICAS>
+    void apply(const double (&rate)[REPLICAS])
+    {
+        for (size_t source = 0; source < gradient_.size(); source++)
+            for (int w = 0; w < WIDTH; w++) {
+                weights[source][w] += rate[w / (WIDTH / REPLICAS)] * gradient_[source][w];
+                gradient_[source][w] = 0.0;
+            }
+    }
+
+protected:
+    Rows<WIDTH> gradient_;  // of a batch
+
+    // With batches of one, the weights change directly; otherwise gradients are summed first.
+    Rows<WIDTH>& learning() { return gradient_.size() ? gradient_ : weights; }
+};
+
+// From the inputs, whose spikes are known several steps ahead.
+template <int WIDTH>
+class InputSynapses : public Synapses<N_INPUTS, WIDTH> {
+public:
+    typedef Spikes Source;
+
+    explicit InputSynapses(const Job& job)
+        : Synapses<N_INPUTS, WIDTH>(job), arrived_(job.train ? N_STEPS : 4) {}
+
+    // Adds up what will arrive in the steps just drawn.
+    void draw(const Spikes& spikes, int begin, int end)
+    {
+        drawn_from_ = begin;
+        for (int t = begin; t < end; t++) std::fill_n(arrived_[t - begin], WIDTH, 0.0);
+        gather(spikes, this->weights, begin, arrived_);
+    }
+    const double* arrived(const Spikes&, int step) { return arrived_[step - drawn_from_]; }
+    void learn(const Spikes& spikes) { scatter(spikes, this->change, this->learning()); }
+
+private:
+    Rows<WIDTH> arrived_;  // in each step drawn
+    int drawn_from_ = 0;
+};
+
+// From the neurons of the layer below.
+template <int SOURCES, int WIDTH>
+class LayerSynapses : public Synapses<SOURCES, WIDTH> {
+public:
+    typedef Trains Source;
+
+    explicit LayerSynapses(const Job& job) : Synapses<SOURCES, WIDTH>(job), arrived_(1) {}
+
+    const double* arrived(const Trains& trains, int step)
+    {
+        std::fill_n(arrived_[0], WIDTH, 0.0);
+        for (const int32_t* source = trains.begin(step); source != trains.end(step); source++)
+            add(this->weights.lanes(*source), arrived_.lanes(0));
+        return arrived_[0];
+    }
+
+    // A spike in the last step has no effect.
+    void learn(const Trains& trains)
+    {
+        Rows<WIDTH>& learning = this->learning();
+        for (int t = 0; t < N_STEPS - 1; t++)
+            for (const int32_t* source = trains.begin(t); source != trains.end(t); source++)
+                add(this->change.lanes(t), learning.lanes(*source));
+    }
+
+    // Sets derivatives with respect to the spikes of the sources, given those of what arrives.
+    void backward(double (&in_spikes)[N_STEPS][SOURCES]) const
+    {
+        std::fill_n(in_spikes[N_STEPS - 1], SOURCES, 0.0);
+        for (int source = 0; source < SOURCES; source++) {
+            const Lanes* row = this->weights.lanes(source);
+            for (int t = 0; t < N_STEPS - 1; t++) {
+                const Lanes* change = this->change.lanes(t);
+                Lanes sums = {0.0};
+                for (int w = 0; w < Rows<WIDTH>::STRIDE; w++) sums += row[w] * change[w];
+                double sum = 0.0;
+                for (int lane = 0; lane < Rows<WIDTH>::LANES; lane++) sum += sums[lane];
+                in_spikes[t][source] = sum;
+            }
+        }
+    }
+
+private:
+    typedef typename Rows<WIDTH>::Lanes Lanes;
+    Rows<WIDTH> arrived_;
+
+    static void add(const Lanes* row, Lanes* into)
+    {
+        for (int w = 0; w < Rows<WIDTH>::STRIDE; w++) into[w] += row[w];
+    }
+};
+
+}  // namespace glmbrian

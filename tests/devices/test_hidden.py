@@ -1,0 +1,217 @@
+"""Learning in networks with hidden layers equals the plain maths, on every device."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from brian2 import prefs
+
+import glmbrian as glm
+from glmbrian.core.credit import Baseline, get_credit
+from glmbrian.core.objectives import get_objective
+from glmbrian.core.randomness import hidden_key, shuffled, uniforms
+from glmbrian.core.rate_code import rate_encode
+from glmbrian.devices import get_device
+from glmbrian.devices.problem import (
+    HiddenLayers,
+    Inputs,
+    LayerParameters,
+    Network,
+    Parameters,
+    Testing,
+    Training,
+)
+from glmbrian.support.progress import Silent
+
+N, N_INPUTS, N_CLASSES, N_STEPS, N_EPOCHS = 40, 12, 3, 6, 5  # 200 presentations
+PLACES = [
+    "numpy",
+    pytest.param("cython", marks=[pytest.mark.compiled, pytest.mark.long]),
+    pytest.param("cpp_standalone", marks=pytest.mark.compiled),
+]
+INPUTS = Inputs("bytes", np.random.default_rng(1).integers(0, 256, (N, N_INPUTS)).astype(np.uint8))
+LABELS = np.random.default_rng(2).integers(0, N_CLASSES, N)
+TESTING = Testing(input_key=7, output_key=8)
+
+
+def get_place(name):
+    """A device; for the runtime device `name` is one of Brian's targets."""
+    if name == "cpp_standalone":
+        return get_device(name)
+    prefs.codegen.target = name
+    return get_device("runtime")
+
+
+def make_network(sizes, rule="first-to-spike", feedback=True, credit="straight-through"):
+    random = np.random.default_rng(0)
+    bases = [glm.CustomBasis(random.normal(size=(lags, k))) for lags, k in ((7, 2), (4, 3), (3, 2))]
+    return Network(
+        N_INPUTS,
+        N_CLASSES,
+        N_STEPS,
+        basis=bases[0],
+        feedback_basis=bases[0] if rule == "rate" else None,
+        activation=glm.get_activation("sigmoid"),
+        objective=get_objective(rule, 3),
+        hidden=HiddenLayers(sizes, bases[1], bases[2] if feedback else None, get_credit(credit)),
+    )
+
+
+def make_start(network):
+    random = np.random.default_rng(3)
+    layers = [
+        LayerParameters(
+            random.normal(size=(layer.n_inputs, layer.n, layer.basis.n_basis)) * 0.3,
+            random.normal(size=(layer.n, layer.n_feedback)),
+            random.normal(size=layer.n) - 1,
+        )
+        for layer in network.layers
+    ]
+    return Parameters(*layers[-1].arrays, tuple(layers[:-1]))
+
+
+def make_training(**changes):
+    training = Training(np.array([0.5]), N_EPOCHS, 1, input_key=4, order_key=5, output_key=6)
+    return replace(training, **changes)
+
+
+def learn_by_hand(network, start, training):
+    """Apply `glmbrian.learning` presentation by presentation."""
+    learned, history = start.copy(), []
+    averaged = [np.zeros_like(array) for array in learned.arrays_of_all]
+    baseline, n_done = Baseline(), 0
+    weights = training.sample_weights
+    weights = np.ones(N) if weights is None else weights[0]
+    for epoch in range(training.n_epochs):
+        order, values, batch = shuffled(training.order_key, epoch, N), [], []
+        for item in order:
+            layers = [
+                glm.learning.Layer(
+                    shape.basis,
+                    layer.weights,
+                    layer.bias,
+                    shape.feedback_basis,
+                    None if shape.feedback_basis is None else layer.feedback,
+                )
+                for shape, layer in zip(network.layers, learned.layers)
+            ]
+            x = rate_encode(INPUTS.levels([item]), training.input_key, [n_done], N_STEPS)[0]
+            draws = [
+                uniforms(hidden_key(training.output_key, number), n_done, np.arange(N_STEPS)[:, None],
+                         np.arange(n))
+                for number, n in enumerate(network.hidden.sizes)
+            ]  # fmt: skip
+            settings = dict(rule=network.objective, credit=network.credit)
+            value, _, _ = glm.learning.layered_gradient(x, LABELS[item], layers, draws, **settings)
+            _, gradients, _ = glm.learning.layered_gradient(
+                x, LABELS[item], layers, draws, baseline=baseline.value(value), **settings
+            )
+            weight = weights[item]
+            if weight:
+                baseline.add(value)
+            values.append(weight * value)
+            batch.append((weight, gradients))
+            factor = 1.0 if training.rate_factors is None else training.rate_factors[n_done]
+            n_done += 1
+            if len(batch) == training.batch_size or len(values) == N:
+                n_counted = max(1, sum(weight != 0 for weight, _ in batch))
+                rate = factor * training.learning_rates[0] / n_counted
+                for weight, gradients in batch:
+                    for layer, gradient in zip(learned.layers, gradients):
+                        layer.weights += rate * weight * gradient.weights
+                        layer.bias += rate * weight * gradient.bias
+                        if gradient.feedback is not None:
+                            layer.feedback += rate * weight * gradient.feedback
+                batch = []
+        history.append(sum(values) / weights.sum())
+        if epoch >= training.n_epochs - training.n_averaged:
+            for total, array in zip(averaged, learned.arrays_of_all):
+                total += array / training.n_averaged
+    if training.n_averaged:
+        learned = Parameters.of_arrays(averaged)
+    return learned, np.array(history)
+
+
+CASES = {
+    "one": (make_network((6,)), make_training()),
+    "one, batches, no feedback": (make_network((6,), feedback=False), make_training(batch_size=8)),
+    "one, rate": (make_network((6,), "rate"), make_training()),
+    "two": (make_network((5, 4)), make_training(batch_size=8)),
+    "two, rate": (make_network((5, 4), "rate"), make_training()),
+    "three-factor": (make_network((5, 4), credit="three-factor"), make_training()),
+    "weighted": (
+        make_network((6,)),
+        make_training(
+            batch_size=8,
+            sample_weights=np.random.default_rng(9).choice([0.0, 0.5, 2.0], (1, N)),
+            rate_factors=np.linspace(1, 0, N * N_EPOCHS),
+            n_averaged=3,
+        ),
+    ),
+    "wide": (make_network((70,)), make_training()),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("case", CASES)
+def test_two_hundred_presentations_equal_the_maths(place, case):
+    network, training = CASES[case]
+    start = make_start(network)
+    before = start.copy()
+    learned, history, _ = get_place(place).train(network, start, INPUTS, LABELS, training, Silent())
+    expected, log_likelihoods = learn_by_hand(network, start, training)
+    for array, want in zip(learned.arrays_of_all, expected.arrays_of_all):
+        np.testing.assert_allclose(array, want, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(history[:, 0], log_likelihoods, rtol=0, atol=1e-9)
+    for array, unchanged, moved in zip(
+        start.arrays_of_all, before.arrays_of_all, learned.arrays_of_all
+    ):
+        np.testing.assert_array_equal(array, unchanged)
+        assert array.size == 0 or np.abs(moved - array).max() > 1e-5
+
+
+def test_flips_equal_the_maths():
+    network, training = make_network((4, 3), credit="flip"), make_training(n_epochs=1)
+    start = make_start(network)
+    learned, _, _ = get_place("numpy").train(network, start, INPUTS, LABELS, training, Silent())
+    expected, _ = learn_by_hand(network, start, training)
+    for array, want in zip(learned.arrays_of_all, expected.arrays_of_all):
+        np.testing.assert_allclose(array, want, rtol=0, atol=1e-9)
+    with pytest.raises(ValueError, match="credit 'flip' has no C.. form.*device must be 'runtime'"):
+        get_device("cpp_standalone").train(network, start, INPUTS, LABELS, training, Silent())
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("case", ["one", "two, rate"])
+def test_tests_are_alike(case):
+    """A test ends with its decision, hidden layers included."""
+    network, _ = CASES[case]
+    start = make_start(network)
+    outcomes = [
+        get_place(place).test(network, start, INPUTS, TESTING, Silent())[0]
+        for place in ("numpy", "cpp_standalone")
+    ]
+    for name, values in vars(outcomes[0]).items():
+        np.testing.assert_allclose(values, vars(outcomes[1])[name], rtol=0, atol=1e-9, err_msg=name)
+    traces = get_place("numpy").record(network, start, INPUTS, TESTING)
+    for n, trace in enumerate(traces):
+        assert len(trace.outputs) == outcomes[0].steps[n]
+        assert [spikes.sum() for spikes in trace.hidden] == outcomes[0].hidden_spikes[n].tolist()
+        check_potentials(network, start, trace)
+    if network.objective.stops_at_first_spike:
+        assert outcomes[0].steps.min() < N_STEPS
+    assert outcomes[0].hidden_spikes.min(axis=0).max() < outcomes[0].hidden_spikes.max()
+
+
+def check_potentials(network, parameters, trace):
+    """Each layer's potentials follow from the spikes below it and its own."""
+    trains = [trace.inputs, *trace.hidden, trace.outputs]
+    potentials = [*trace.hidden_potentials, trace.potentials]
+    for shape, layer, below, own, u in zip(
+        network.layers, parameters.layers, trains, trains[1:], potentials
+    ):
+        feedback = None if shape.feedback_basis is None else layer.feedback
+        expected = glm.learning.Layer(
+            shape.basis, layer.weights, layer.bias, shape.feedback_basis, feedback
+        ).potentials(below, own)
+        np.testing.assert_allclose(u, expected, rtol=0, atol=1e-9)
