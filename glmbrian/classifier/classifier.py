@@ -13,8 +13,10 @@ from sklearn.preprocessing import MinMaxScaler
 
 from ..core.activations import Activation
 from ..core.bases import Basis
+from ..core.credit import Credit
 from ..core.decisions import REJECTED, Decisions, is_silent, measures
 from ..core.objectives import Objective, get_objective
+from ..core.schedules import Schedule
 from ..devices import exporting_devices, get_device, recording_device
 from ..devices.problem import Outcome, Trace
 from ..support.progress import Progress
@@ -23,7 +25,7 @@ from ..support.validation import choice
 from .files import EXPORTED, check_can_be_saved, load_classifier, save_classifier
 from .input_range import InputRange
 from .labels import check_known, check_weights
-from .learned import Learned
+from .learned import HiddenLayer, Learned
 from .streams import Streams
 from .testing import check_fitted, decided_labels, is_fitted, prepare_test
 from .training import prepare, prepare_more, train, unchanged_on_error
@@ -99,10 +101,32 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         Weights of classes in training, which multiply those of presentations: a mapping of
         labels to weights (classes that it leaves out have the weight 1), or "balanced" for
         ``n / (n_classes * n_of_the_class)``, which counts presentations by their `sample_weight`.
+    hidden : tuple of int
+        Sizes of hidden layers of GLM neurons, from the input on; by default there are none.
+        Their biases start at -1, and their weights normal with a standard deviation of
+        ``1.4 / sqrt(n)`` for n neurons in the layer below.
+    hidden_basis : Basis, optional
+        Basis of the kernels into hidden neurons; by default that of the outputs.
+    hidden_feedback : Basis, optional
+        Basis of the hidden neurons' own feedback kernels, which they have only if it is given.
+    credit : {"straight-through", "flip", "three-factor"} or Credit
+        How hidden neurons learn; see `glmbrian.learning.layered_gradient`.  With "three-factor"
+        the baseline is a running mean, which starts again in each call of `partial_fit`.
+    learning_rate_schedule : {"constant", "linear"} or callable
+        "linear" lowers the rate to 0 over the ``n_epochs * n`` presentations of training.  A
+        function takes the fraction of training that is done, from 0 to 1, and returns what
+        `learning_rate` is multiplied by.
+    average : float
+        The last so many of the epochs, as a fraction: `fit` returns the mean of the parameters
+        after each of these.  `partial_fit` does not average.
 
     Attributes
     ----------
     weights_ : ndarray of float, shape (n_inputs, n_classes, n_basis)
+        With hidden layers, `n_inputs` is the size of the last one.
+    hidden_layers_ : list of glmbrian.classifier.learned.HiddenLayer
+        From the input on; objects with ``weights`` (n_in, n, n_basis), ``bias`` (n,), ``feedback``
+        (n, n_feedback), ``basis`` and ``feedback_basis``.
     feedback_ : ndarray of float, shape (n_classes, n_basis)
         Feedback weights; zeros with first-to-spike decoding, which does not use them.
     bias_ : ndarray of float, shape (n_classes,)
@@ -140,6 +164,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
     """
 
     weights_: NDArray[np.float64]
+    hidden_layers_: list[HiddenLayer]
     feedback_: NDArray[np.float64]
     bias_: NDArray[np.float64]
     classes_: np.ndarray
@@ -178,6 +203,12 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         verbose: bool = True,
         scale_inputs: bool = False,
         class_weight: str | Mapping[Any, float] | None = None,
+        hidden: tuple[int, ...] = (),
+        hidden_basis: Basis | None = None,
+        hidden_feedback: Basis | None = None,
+        credit: str | Credit = "straight-through",
+        learning_rate_schedule: str | Schedule = "constant",
+        average: float = 0.0,
     ) -> None:
         self.decoding = decoding
         self.n_steps = n_steps
@@ -200,6 +231,12 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         self.verbose = verbose
         self.scale_inputs = scale_inputs
         self.class_weight = class_weight
+        self.hidden = hidden
+        self.hidden_basis = hidden_basis
+        self.hidden_feedback = hidden_feedback
+        self.credit = credit
+        self.learning_rate_schedule = learning_rate_schedule
+        self.average = average
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -355,7 +392,13 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             else:
                 prepared = prepare_more(self, X, y, sample_weight, classes)
                 earlier = self.history_
-            one_epoch = replace(prepared.training, n_epochs=1)
+            factors = prepared.training.rate_factors
+            one_epoch = replace(
+                prepared.training,
+                n_epochs=1,
+                rate_factors=None if factors is None else factors[: len(prepared.inputs)],
+                n_averaged=0,
+            )
             train([self], replace(prepared, training=one_epoch))
             self.history_ = np.concatenate([earlier, self.history_])
         return self
@@ -394,9 +437,10 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         self.feedback_ = learned.parameters.feedback
         if self.feedback_.size == 0:
             self.feedback_ = np.zeros((len(learned.classes), learned.basis.n_basis))
+        self.hidden_layers_ = learned.hidden_layers
         self.basis_ = learned.basis
         self.classes_ = learned.classes
-        self.n_features_in_ = len(self.weights_)
+        self.n_features_in_ = len(learned.parameters.layers[0].weights)
         self.n_presentations_ = learned.n_presentations
         self.streams_ = learned.streams
         self.history_ = learned.history
@@ -411,6 +455,11 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         state = dict(state)
         if "_keys" in state:  # pickled by version 0.1
             state["streams_"] = Streams.from_file(state.pop("_keys"))
+        # Pickled before there were hidden layers
+        defaults = {name: value for name, value in type(self)().get_params().items()}
+        state = {**defaults, **state}
+        if "weights_" in state:
+            state.setdefault("hidden_layers_", [])
         super().__setstate__(state)
 
     def export(self, X: ArrayLike, y: ArrayLike, directory: str | Path) -> None:
@@ -459,6 +508,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
                 scaler=untrained.scaler_,
                 inputs_seen=untrained.inputs_seen_,
                 feature_names=getattr(untrained, "feature_names_in_", None),
+                hidden_basis=prepared.network.hidden.basis,
+                hidden_feedback=prepared.network.hidden.feedback_basis,
             )
         )
         with new_folder(directory, "directory") as folder:
@@ -583,8 +634,10 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         dict
             ``accuracy``, ``mean_decision_step`` (from 1; steps simulated per
             presentation), ``silent_fraction`` (without any output spike) and
-            ``operations_per_class`` (input spikes integrated up to the decision
-            plus the neuron's own).
+            ``operations_per_class`` (spikes that an output integrates up to the decision
+            plus its own).  With hidden layers also ``hidden_spikes`` (of all hidden neurons,
+            up to the decision) and ``operations_per_layer`` (a list of the operations of all
+            neurons of each layer, the outputs last).
 
         Raises
         ------
@@ -610,7 +663,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         True
         """
         accuracy, outcome = self._judge(X, y, first_presentation)
-        return {"accuracy": accuracy, **measures(outcome)}
+        sizes = [len(layer.bias) for layer in self.hidden_layers_]
+        return {"accuracy": accuracy, **measures(outcome, sizes)}
 
     def _judge(self, X, y, first_presentation, sample_weight=None):
         """Test on `X`; return the accuracy and the outcome."""
@@ -645,7 +699,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         list of glmbrian.devices.problem.Trace
-            For each presentation, the input spikes, output spikes and membrane
+            For each presentation, the input spikes, hidden spikes, output spikes and membrane
             potentials, up to the decision, and the class decided.
 
         Raises
@@ -676,7 +730,9 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         """
         run = prepare_test(self, X, first_presentation)
         traces = recording_device().record(run.network, run.parameters, run.inputs, run.testing)
-        outcome = Outcome.from_rows([trace.row() for trace in traces], run.network.n_classes)
+        outcome = Outcome.from_rows(
+            [trace.row() for trace in traces], run.network.n_classes, len(run.network.hidden.sizes)
+        )
         for trace, decided in zip(traces, decided_labels(self, outcome, first_presentation)):
             trace.decided = decided
         return traces
@@ -688,7 +744,9 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
 
         The file holds ``weights``, ``feedback``, ``bias``, ``basis``,
         ``feedback_basis``, ``classes``, ``history`` and ``config`` (JSON), and can be read
-        with ``numpy.load(path, allow_pickle=False)``.  ``input_range`` (the lowest and the
+        with ``numpy.load(path, allow_pickle=False)``.  For each hidden layer it holds
+        ``hidden_0_weights``, ``hidden_0_feedback`` and ``hidden_0_bias``, and for all of them
+        ``hidden_basis``, and ``hidden_feedback_basis`` if they have feedback kernels.  ``input_range`` (the lowest and the
         highest value of each input in training) and ``feature_names`` are included if
         the classifier has them.  ``format`` is the version of this format, and ``checksum``
         reveals whether any part was changed.

@@ -14,20 +14,27 @@ from sklearn.preprocessing import MinMaxScaler
 from .._version import __version__
 from ..core.activations import name_to_save
 from ..core.bases import CustomBasis
+from ..core.credit import credit_to_save
 from ..core.objectives import objective_to_save
+from ..core.schedules import schedule_to_save
 from ..devices import get_device
 from ..support.storage import FORMAT, as_path, reading, save_npz
 from .inputs import scaled
 from .labels import as_labels, class_weight_from_file, class_weight_to_save
 from .learned import Learned
 from .saved_model import SavedModel
-from .settings import check_rejection, check_settings, make_network
+from .settings import check_rejection, check_settings
+from .training import fitted_network
 
 if TYPE_CHECKING:
     from .classifier import GLMClassifier
 
 #: The file in an exported folder that holds the classifier before training.
 EXPORTED = "classifier.npz"
+
+
+#: The parameters that are bases; JSON holds their matrices.
+_BASES = ("basis", "hidden_basis", "hidden_feedback")
 
 
 def save_classifier(classifier: "GLMClassifier", path: str | Path) -> None:
@@ -42,6 +49,14 @@ def save_classifier(classifier: "GLMClassifier", path: str | Path) -> None:
         "history": classifier.history_,
         "config": np.array(json.dumps(_config(classifier))),
     }
+    layers = classifier.hidden_layers_
+    for number, layer in enumerate(layers):
+        for name in ("weights", "feedback", "bias"):
+            content[f"hidden_{number}_{name}"] = getattr(layer, name)
+    if layers:
+        content["hidden_basis"] = layers[0].basis.matrix
+        if layers[0].feedback_basis is not None:
+            content["hidden_feedback_basis"] = layers[0].feedback_basis.matrix
     scaler = classifier.scaler_
     if scaler is not None:
         content["input_range"] = np.array([scaler.data_min_, scaler.data_max_])
@@ -51,18 +66,24 @@ def save_classifier(classifier: "GLMClassifier", path: str | Path) -> None:
 
 
 def check_can_be_saved(classifier: "GLMClassifier") -> None:
-    """Raise a ValueError unless activation and objective have names that a file can store."""
+    """Raise a ValueError unless everything that may be custom has a name that a file can store."""
     name_to_save(classifier.activation)
     objective_to_save(classifier.objective)
+    credit_to_save(classifier.credit)
+    schedule_to_save(classifier.learning_rate_schedule)
 
 
 def _config(classifier):
     parameters = classifier.get_params()
     parameters["activation"] = name_to_save(classifier.activation)
     parameters["decoding"] = objective_to_save(classifier.objective)
+    parameters["credit"] = credit_to_save(classifier.credit)
+    parameters["learning_rate_schedule"] = schedule_to_save(classifier.learning_rate_schedule)
+    parameters["hidden"] = [int(size) for size in classifier.hidden]
     # JSON keeps every bit of a float.
-    if classifier.basis is not None:
-        parameters["basis"] = classifier.basis.matrix.tolist()
+    for name in _BASES:
+        if parameters[name] is not None:
+            parameters[name] = parameters[name].matrix.tolist()
     parameters["class_weight"] = class_weight_to_save(classifier.class_weight, classifier.classes_)
     # A generator is not saved; the keys drawn from it are.
     for name in ("random_state", "start_state"):
@@ -95,12 +116,14 @@ def load_classifier(kind: type["GLMClassifier"], path: str | Path) -> "GLMClassi
 
 def _restored(kind, saved):
     classifier = kind(**saved.parameters)
-    if classifier.basis is not None:
-        classifier.basis = CustomBasis(classifier.basis)
+    for name in _BASES:
+        if getattr(classifier, name) is not None:
+            setattr(classifier, name, CustomBasis(getattr(classifier, name)))
+    if isinstance(classifier.hidden, list):
+        classifier.hidden = tuple(classifier.hidden)
     classifier.class_weight = class_weight_from_file(classifier.class_weight, saved.classes)
     check_settings(classifier)
     check_rejection(classifier, saved.classes)
-    make_network(classifier, len(saved.learned.weights), len(saved.classes), saved.basis)
     input_range, names = saved.input_range, saved.feature_names
     classifier.adopt(
         Learned(
@@ -113,8 +136,11 @@ def _restored(kind, saved):
             scaler=None if input_range is None else MinMaxScaler(clip=True).fit(input_range),
             inputs_seen=saved.inputs_seen,
             feature_names=None if names is None else names.astype(object),
+            hidden_basis=saved.hidden_basis,
+            hidden_feedback=saved.hidden_feedback,
         )
     )
+    fitted_network(classifier)  # raises if it is too large
     if input_range is not None:
         scaled(classifier, input_range)  # raises unless scale_inputs is True
     elif classifier.scale_inputs and saved.inputs_seen and saved.inputs_seen.kind != "trains":
@@ -128,7 +154,7 @@ def _load_exported(kind, folder):
     with reading(folder, "GLMClassifier.export"):
         saved = SavedModel.read(folder / EXPORTED, signature(kind).parameters)
         classifier = _restored(kind, saved)
-        network = make_network(classifier, classifier.n_features_in_, len(saved.classes), saved.basis)
+        network = fitted_network(classifier)
         parameters, history, run = get_device(classifier.device).read_exported(
             network, folder, saved.has_checksum
         )
@@ -144,6 +170,8 @@ def _load_exported(kind, folder):
                 scaler=classifier.scaler_,
                 inputs_seen=classifier.inputs_seen_,
                 feature_names=getattr(classifier, "feature_names_in_", None),
+                hidden_basis=saved.hidden_basis,
+                hidden_feedback=saved.hidden_feedback,
             )
         )
     return classifier

@@ -12,6 +12,30 @@ from .streams import Streams
 
 
 @dataclass(frozen=True)
+class HiddenLayer:
+    """A hidden layer of a fitted classifier.
+
+    weights : ndarray of float, shape (n_in, n, n_basis)
+    bias : ndarray of float, shape (n,)
+    feedback : ndarray of float, shape (n, n_feedback)
+        Weights of the neurons' own feedback kernels; n_feedback is 0 without them.
+    basis : Basis
+        Of the kernels into the layer.
+    feedback_basis : Basis or None
+    """
+
+    weights: np.ndarray
+    bias: np.ndarray
+    feedback: np.ndarray
+    basis: Basis
+    feedback_basis: Basis | None
+
+    def kernels(self) -> np.ndarray:
+        """Return the kernels from the layer below, shape (n_in, n, window)."""
+        return self.basis.kernels(self.weights)
+
+
+@dataclass(frozen=True)
 class Learned:
     """The state of a fitted classifier (see `GLMClassifier.adopt`).
 
@@ -27,6 +51,8 @@ class Learned:
     scaler : MinMaxScaler, optional
     inputs_seen : InputRange, optional
     feature_names : ndarray of str, shape (n_inputs,), optional
+    hidden_basis, hidden_feedback : Basis, optional
+        Bases of the hidden layers' kernels, and of their feedback kernels.
     """
 
     parameters: Parameters
@@ -39,3 +65,14 @@ class Learned:
     scaler: MinMaxScaler | None = None
     inputs_seen: InputRange | None = None
     feature_names: np.ndarray | None = None
+    hidden_basis: Basis | None = None
+    hidden_feedback: Basis | None = None
+
+    @property
+    def hidden_layers(self) -> list[HiddenLayer]:
+        """The hidden layers from the input on."""
+        basis = self.hidden_basis or self.basis
+        return [
+            HiddenLayer(layer.weights, layer.bias, layer.feedback, basis, self.hidden_feedback)
+            for layer in self.parameters.hidden
+        ]

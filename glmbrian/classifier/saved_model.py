@@ -1,6 +1,7 @@
 """The file of a classifier: its content, and checks of it before use."""
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core.bases import Basis, CustomBasis
-from ..devices.problem import LARGEST, Parameters
+from ..devices.problem import LARGEST, LayerParameters, Parameters
 from ..support.storage import load_npz
 from ..support.validation import finite_array, integer
 from .input_range import InputRange
@@ -28,15 +29,31 @@ _KINDS = {
     "config": "U",
     "input_range": "f",
     "feature_names": "U",
+    "hidden_basis": "f",
+    "hidden_feedback_basis": "f",
 }
-_OPTIONAL = ("input_range", "feature_names")
+_OPTIONAL = ("input_range", "feature_names", "hidden_basis", "hidden_feedback_basis")
+
+#: The parts that each hidden layer has, by its number.
+_LAYER_PARTS = ("weights", "feedback", "bias")
+_LAYER_PART = re.compile(rf"hidden_(0|[1-9]\d{{0,3}})_({'|'.join(_LAYER_PARTS)})")
+
+
+def _kind(name):
+    """Return the kinds of dtype that a part of a file may have, or None if there is no such part."""
+    return "f" if _LAYER_PART.fullmatch(name) else _KINDS.get(name)
+
 
 #: The entries of the configuration, and those that older files lack.
 _CONFIG = ("parameters", "keys", "version")
 _LATER_CONFIG = ("n_presentations", "inputs", "format")
 
 #: Parameters of `GLMClassifier` that older files lack; they then have their defaults.
-_LATER_PARAMETERS = ("class_weight", "scale_inputs")
+_LATER_PARAMETERS = (
+    *("class_weight", "scale_inputs"),
+    *("hidden", "hidden_basis", "hidden_feedback", "credit"),
+    *("learning_rate_schedule", "average"),
+)
 
 
 @dataclass(frozen=True)
@@ -53,6 +70,7 @@ class SavedModel:
     inputs_seen : InputRange, optional
     has_checksum : bool
         Files of version 0.1 have none.
+    hidden_basis, hidden_feedback : Basis, optional
     """
 
     parameters: dict[str, Any]
@@ -67,6 +85,8 @@ class SavedModel:
     feature_names: np.ndarray | None
     inputs_seen: InputRange | None
     has_checksum: bool
+    hidden_basis: Basis | None
+    hidden_feedback: Basis | None
 
     @classmethod
     def read(cls, path: str | Path, names: Iterable[str]) -> "SavedModel":
@@ -85,7 +105,7 @@ class SavedModel:
         Exception
             Any kind, if it is not such a file; see `storage.reading`.
         """
-        archive = load_npz(path, _KINDS.get, [name for name in _KINDS if name not in _OPTIONAL])
+        archive = load_npz(path, _kind, [name for name in _KINDS if name not in _OPTIONAL])
         content = archive.content
         config = _read_config(content["config"])
         basis = CustomBasis(_real(content, "basis", ("window", "n_basis")))
@@ -94,7 +114,12 @@ class SavedModel:
             raise ValueError("classes must be distinct and sorted")
         n_outputs, n_basis = len(classes), basis.n_basis
         weights = _real(content, "weights", ("n_inputs", n_outputs, n_basis))
-        n_inputs = len(weights)
+        hidden_basis, hidden_feedback = (
+            CustomBasis(_real(content, name, ("window", "n_basis"))) if name in content else None
+            for name in ("hidden_basis", "hidden_feedback_basis")
+        )
+        hidden = _hidden_layers(content, hidden_basis, hidden_feedback, len(weights))
+        n_inputs = len(hidden[0].weights if hidden else weights)
         if n_inputs == 0:
             raise ValueError("weights must have at least one input")
         if not np.array_equal(content["feedback_basis"], basis.matrix):
@@ -103,6 +128,7 @@ class SavedModel:
             weights,
             _real(content, "feedback", (n_outputs, n_basis)),
             _real(content, "bias", (n_outputs,)),
+            hidden,
         )
         saved = cls(
             parameters=_parameters(config, names),
@@ -119,6 +145,8 @@ class SavedModel:
             # Files of version 0.1 lack it.
             inputs_seen=InputRange.from_config(config["inputs"]) if "inputs" in config else None,
             has_checksum=archive.has_checksum,
+            hidden_basis=hidden_basis,
+            hidden_feedback=hidden_feedback,
         )
         if "n_presentations" in config and len(saved.history) > saved.n_presentations:
             raise ValueError(
@@ -129,6 +157,36 @@ class SavedModel:
             raise ValueError("its checksum is missing")
         archive.check()
         return saved
+
+
+def _hidden_layers(content, basis, feedback_basis, n_last):
+    """Return the `LayerParameters` of the hidden layers, the last of which has `n_last` neurons."""
+    numbers = {int(match[1]) for match in map(_LAYER_PART.fullmatch, content) if match}
+    if numbers != set(range(len(numbers))):
+        raise ValueError(f"it lacks a hidden layer: it has the numbers {sorted(numbers)}")
+    if bool(numbers) != (basis is not None) or (feedback_basis is not None and not numbers):
+        raise ValueError("hidden_basis must be there if there are hidden layers, and only then")
+    layers: list[LayerParameters] = []
+    for number in range(len(numbers)):
+        names = [f"hidden_{number}_{part}" for part in _LAYER_PARTS]
+        missing = [name for name in names if name not in content]
+        if missing:
+            raise ValueError(f"it lacks {missing[0]!r}")
+        n_inputs = len(layers[-1].bias) if layers else "n_inputs"
+        bias = _real(content, names[2], ("n",))
+        n_feedback = feedback_basis.n_basis if feedback_basis else 0
+        layers.append(
+            LayerParameters(
+                _real(content, names[0], (n_inputs, bias.size, basis.n_basis)),
+                _real(content, names[1], (bias.size, n_feedback)),
+                bias,
+            )
+        )
+    if layers and len(layers[-1].bias) != n_last:
+        raise ValueError(f"weights must have {len(layers[-1].bias)} inputs, got {n_last}")
+    if any(0 in layer.weights.shape for layer in layers):
+        raise ValueError("hidden layers must have at least one input and one neuron")
+    return tuple(layers)
 
 
 def _real(content, name, shape):

@@ -7,11 +7,13 @@ import numpy as np
 
 from ..core.activations import get_activation
 from ..core.bases import Basis, RaisedCosineBasis, as_basis
+from ..core.credit import get_credit
 from ..core.decisions import ON_SILENCE, ON_TIE, REJECTED
 from ..core.objectives import check_objective
 from ..core.randomness import check_random_state
+from ..core.schedules import get_schedule
 from ..devices import DEVICES
-from ..devices.problem import LARGEST, Network, Parameters
+from ..devices.problem import LARGEST, HiddenLayers, LayerParameters, Network, Parameters
 from ..support.validation import check_size, choice, flag, integer, real
 from .labels import check_class_weight
 
@@ -49,6 +51,29 @@ def check_settings(classifier: "GLMClassifier") -> None:
     check_random_state(classifier.random_state)
     check_random_state(classifier.start_state, "start_state")
     check_class_weight(classifier.class_weight)
+    _check_hidden(classifier)
+    get_schedule(classifier.learning_rate_schedule)
+    real(classifier.average, "average", 0, 1)
+
+
+def _check_hidden(classifier):
+    sizes = classifier.hidden
+    if not isinstance(sizes, (tuple, list)):
+        raise TypeError(
+            "hidden must be the sizes of the hidden layers, such as (100,) or (200, 100), or () for "
+            f"none, got {sizes!r}"
+        )
+    for number, size in enumerate(sizes):
+        _count(size, f"hidden[{number}]")
+    for name in ("hidden_basis", "hidden_feedback"):
+        if getattr(classifier, name) is not None:
+            as_basis(getattr(classifier, name), name)
+    if sizes and get_credit(classifier.credit).simulates and not classifier.objective.clamps_outputs:
+        raise ValueError(
+            f"credit={classifier.credit!r} needs an objective that clamps the outputs, but decoding="
+            f"{classifier.decoding!r} leaves them free; use another credit"
+        )
+    get_credit(classifier.credit)
 
 
 def _count(value, name):
@@ -85,12 +110,33 @@ def make_basis(classifier: "GLMClassifier") -> Basis:
     return RaisedCosineBasis(classifier.n_basis, classifier.window)
 
 
-def make_network(classifier: "GLMClassifier", n_inputs: int, n_classes: int, basis: Basis) -> Network:
+def make_hidden(classifier: "GLMClassifier") -> HiddenLayers:
+    """Return the `HiddenLayers` that the parameters of a classifier describe."""
+    return HiddenLayers(
+        tuple(int(size) for size in classifier.hidden),
+        classifier.hidden_basis if classifier.hidden else None,
+        classifier.hidden_feedback if classifier.hidden else None,
+        get_credit(classifier.credit),
+    )
+
+
+def make_network(
+    classifier: "GLMClassifier",
+    n_inputs: int,
+    n_classes: int,
+    basis: Basis,
+    hidden: HiddenLayers | None = None,
+) -> Network:
     """Return the `Network` of one replica."""
-    n_weights = n_inputs * n_classes * basis.n_basis
-    check_size(n_weights, "X, y, n_basis: weights", "take fewer inputs, classes or functions")
-    n_potentials = int(classifier.n_steps) * n_classes
-    check_size(n_potentials, "n_steps, y: potentials of a presentation", "take fewer steps")
+    hidden = hidden or HiddenLayers()
+    sizes = [n_inputs, *hidden.sizes, n_classes]
+    n_functions = max(basis.n_basis, hidden.basis.n_basis if hidden.basis else 0)
+    n_weights = max(below * n for below, n in zip(sizes, sizes[1:])) * n_functions
+    check_size(
+        n_weights, "X, y, hidden, n_basis: weights", "take fewer inputs, classes, neurons or functions"
+    )
+    n_potentials = int(classifier.n_steps) * max(sizes[1:])
+    check_size(n_potentials, "n_steps, y, hidden: potentials of a presentation", "take fewer steps")
     return Network(
         n_inputs=n_inputs,
         n_classes=n_classes,
@@ -100,18 +146,36 @@ def make_network(classifier: "GLMClassifier", n_inputs: int, n_classes: int, bas
         activation=get_activation(classifier.activation),
         objective=classifier.objective,
         gpu=classifier.gpu,
+        hidden=hidden,
     )
 
 
 def make_start(classifier: "GLMClassifier", network: Network, key: int) -> Parameters:
     """Return the `Parameters` before training, drawn with the `key`."""
     random = np.random.default_rng(key)
-    scale, n_outputs = float(classifier.weight_scale), network.n_classes
-    n_feedback = network.feedback_basis.n_basis if network.feedback_basis else 0
-    weights = random.uniform(-scale, scale, (network.n_inputs, n_outputs, network.basis.n_basis))
-    feedback = random.uniform(-scale, scale, (n_outputs, n_feedback))
+    scale = float(classifier.weight_scale)
+    *hidden, output = network.layers
+    weights = random.uniform(-scale, scale, (output.n_inputs, output.n, output.basis.n_basis))
+    feedback = random.uniform(-scale, scale, (output.n, output.n_feedback))
     if _is_uniform(classifier.bias_init):
-        bias = random.uniform(-1.0, 1.0, n_outputs)
+        bias = random.uniform(-1.0, 1.0, output.n)
     else:
-        bias = np.full(n_outputs, float(classifier.bias_init))
-    return Parameters(weights, feedback, bias)
+        bias = np.full(output.n, float(classifier.bias_init))
+    return Parameters(weights, feedback, bias, tuple(_hidden_start(layer, random) for layer in hidden))
+
+
+#: Where hidden neurons start: measured in docs/design.md.
+HIDDEN_BIAS, HIDDEN_SCALE = -1.0, 1.4
+
+
+def _hidden_start(layer, random):
+    """Draw the parameters of a hidden layer before training.
+
+    The more inputs, the smaller the weights, so that potentials vary alike in all layers.
+    """
+    scale = HIDDEN_SCALE / np.sqrt(layer.n_inputs)
+    return LayerParameters(
+        random.normal(scale=scale, size=(layer.n_inputs, layer.n, layer.basis.n_basis)),
+        np.zeros((layer.n, layer.n_feedback)),
+        np.full(layer.n, HIDDEN_BIAS),
+    )

@@ -11,8 +11,8 @@ from ..core.decisions import REJECTED, decide
 from ..devices.problem import Inputs, Network, Outcome, Parameters, Testing
 from ..support.validation import integer
 from .inputs import check_inputs
-from .settings import check_rejection, check_settings, make_network
-from .training import learned_parameters
+from .settings import check_rejection, check_settings
+from .training import fitted_network, learned_parameters
 
 if TYPE_CHECKING:
     from .classifier import GLMClassifier
@@ -45,8 +45,7 @@ def prepare_test(classifier: "GLMClassifier", X: ArrayLike, first_presentation: 
     check_settings(classifier)
     check_rejection(classifier, classifier.classes_)
     inputs = check_inputs(classifier, X)
-    n_classes = len(classifier.classes_)
-    network = make_network(classifier, inputs.n_inputs, n_classes, classifier.basis_)
+    network = fitted_network(classifier)
     most = 2**63 - 1 - len(inputs)
     testing = Testing(
         input_key=classifier.streams_.test_inputs,

@@ -1,16 +1,21 @@
 """Training of one classifier, or of several at once on the same input spikes."""
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.preprocessing import MinMaxScaler
 
+from ..core.credit import get_credit
+from ..core.schedules import rate_factors
 from ..devices import get_device
-from ..devices.problem import Inputs, Network, Parameters, Training
+from ..devices.problem import HiddenLayers, Inputs, LayerParameters, Network, Parameters, Training
 from ..support.progress import Progress
+from .input_range import InputRange
 from .inputs import check_first_inputs, check_inputs
 from .labels import (
     as_labels,
@@ -22,7 +27,14 @@ from .labels import (
     weighted_by_class,
 )
 from .learned import Learned
-from .settings import check_rejection, check_settings, make_basis, make_network, make_start
+from .settings import (
+    check_rejection,
+    check_settings,
+    make_basis,
+    make_hidden,
+    make_network,
+    make_start,
+)
 from .streams import Streams
 
 if TYPE_CHECKING:
@@ -43,6 +55,9 @@ class Prepared:
     labels : ndarray of int, shape (n,)
     classes : ndarray, shape (n_classes,)
     training : Training
+    scaler : MinMaxScaler, optional
+    inputs_seen : InputRange, optional
+    feature_names : ndarray of str, shape (n_inputs,), optional
     """
 
     network: Network
@@ -52,6 +67,18 @@ class Prepared:
     labels: NDArray[np.int64]
     classes: np.ndarray
     training: Training
+    scaler: MinMaxScaler | None
+    inputs_seen: InputRange | None
+    feature_names: np.ndarray | None
+
+    def of_replicas(self, replicas: slice) -> "Prepared":
+        """Return what a slice of the classifiers needs."""
+        return replace(
+            self,
+            starts=self.starts[replicas],
+            streams=self.streams[replicas],
+            training=self.training.of_replicas(replicas),
+        )
 
     @property
     def n_presentations(self) -> int:
@@ -99,7 +126,7 @@ def prepare(
     check_rejection(first, known)
     shape = (len(classifiers), len(inputs)) if one_row_each else (len(inputs),)
     weights = check_weights(sample_weight, shape)
-    network = make_network(first, inputs.n_inputs, len(known), basis)
+    network = make_network(first, inputs.n_inputs, len(known), basis, make_hidden(first))
     # Drawing changes the user's random state, so do it only after all checks.
     shared = Streams.derive(first.random_state)
     streams = [shared.starting_from(classifier.start_state) for classifier in classifiers]
@@ -107,7 +134,13 @@ def prepare(
         make_start(classifier, network, own.start) for classifier, own in zip(classifiers, streams)
     ]
     training = _training(classifiers, shared, weights, labels, known)
-    return Prepared(network, starts, streams, inputs, labels, known, training)
+    n = len(inputs)
+    training = replace(
+        training,
+        rate_factors=_rate_factors(first, 0, training.n_epochs * n, n),
+        n_averaged=math.ceil(first.average * training.n_epochs),
+    )
+    return Prepared(network, starts, streams, inputs, labels, known, training, **_seen(first))
 
 
 def prepare_more(
@@ -131,12 +164,16 @@ def prepare_more(
             )
     labels = indices(check_known(y, len(inputs), known, "classes_"), known)
     weights = check_weights(sample_weight, (len(inputs),))
-    network = make_network(classifier, inputs.n_inputs, len(known), classifier.basis_)
+    network = fitted_network(classifier)
     streams = classifier.streams_
     training = _training([classifier], streams, weights, labels, known)
-    training = replace(training, first_presentation=classifier.n_presentations_)
+    first, n = classifier.n_presentations_, len(inputs)
+    training = replace(
+        training, first_presentation=first, rate_factors=_rate_factors(classifier, first, n, n)
+    )
     start = learned_parameters(classifier)
-    return Prepared(network, [start], [streams], inputs, labels, known, training)
+    seen = _seen(classifier)
+    return Prepared(network, [start], [streams], inputs, labels, known, training, **seen)
 
 
 def learned_parameters(classifier: "GLMClassifier") -> Parameters:
@@ -144,7 +181,24 @@ def learned_parameters(classifier: "GLMClassifier") -> Parameters:
     feedback = classifier.feedback_
     if not classifier.objective.learns_feedback:
         feedback = feedback[:, :0]
-    return Parameters(classifier.weights_, feedback, classifier.bias_)
+    hidden = tuple(
+        LayerParameters(layer.weights, layer.feedback, layer.bias)
+        for layer in classifier.hidden_layers_
+    )
+    return Parameters(classifier.weights_, feedback, classifier.bias_, hidden)
+
+
+def fitted_network(classifier: "GLMClassifier") -> Network:
+    """Return the `Network` of a fitted classifier."""
+    layers = classifier.hidden_layers_
+    hidden = HiddenLayers(
+        tuple(len(layer.bias) for layer in layers),
+        layers[0].basis if layers else None,
+        layers[0].feedback_basis if layers else None,
+        get_credit(classifier.credit),
+    )
+    n_classes = len(classifier.classes_)
+    return make_network(classifier, classifier.n_features_in_, n_classes, classifier.basis_, hidden)
 
 
 def train(classifiers: Sequence["GLMClassifier"], prepared: Prepared, n_jobs: int = 1) -> None:
@@ -164,13 +218,18 @@ def train(classifiers: Sequence["GLMClassifier"], prepared: Prepared, n_jobs: in
     RuntimeError
         If there is no C++ compiler, or compiling or running fails.
     """
+    device = get_device(classifiers[0].device)
+    n_jobs = n_jobs if device.is_concurrent else 1
+    # Replicas share input spikes, but what hidden neurons send to the next layer is their own.
+    at_once = n_jobs if prepared.network.hidden.sizes else len(classifiers)
+    for start in range(0, len(classifiers), at_once):
+        part = slice(start, start + at_once)
+        _train_part(device, classifiers[part], prepared.of_replicas(part), n_jobs)
+
+
+def _train_part(device, classifiers, prepared, n_jobs):
     first, training = classifiers[0], prepared.training
-    device = get_device(first.device)
-    network = replace(
-        prepared.network,
-        n_replicas=len(classifiers),
-        n_jobs=n_jobs if device.is_concurrent else 1,
-    )
+    network = replace(prepared.network, n_replicas=len(classifiers), n_jobs=n_jobs)
     start = Parameters.joined(prepared.starts)
     n_presentations = training.n_epochs * len(prepared.inputs)
     with Progress("training", n_presentations, first.verbose) as progress:
@@ -189,9 +248,11 @@ def train(classifiers: Sequence["GLMClassifier"], prepared: Prepared, n_jobs: in
                 prepared.n_presentations,
                 history[:, replica],
                 timing,
-                first.scaler_,
-                first.inputs_seen_,
-                getattr(first, "feature_names_in_", None),
+                prepared.scaler,
+                prepared.inputs_seen,
+                prepared.feature_names,
+                prepared.network.hidden.basis,
+                prepared.network.hidden.feedback_basis,
             )
         )
 
@@ -215,6 +276,21 @@ def _unchanged_on_error(classifier):
         vars(classifier).clear()
         vars(classifier).update(before)
         raise
+
+
+def _seen(classifier) -> dict[str, Any]:
+    """Return what the check of the inputs left in the classifier, for `Prepared`."""
+    return {
+        "scaler": classifier.scaler_,
+        "inputs_seen": classifier.inputs_seen_,
+        "feature_names": getattr(classifier, "feature_names_in_", None),
+    }
+
+
+def _rate_factors(classifier, first, n, n_an_epoch):
+    """Return the factors of the learning rate in `n` presentations from number `first` on."""
+    n_planned = int(classifier.n_epochs) * n_an_epoch
+    return rate_factors(classifier.learning_rate_schedule, first, n, n_planned)
 
 
 def _training(classifiers, streams, sample_weight, labels, classes):

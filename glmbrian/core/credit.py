@@ -22,6 +22,8 @@ class Credit(ABC):
     Attributes
     ----------
     name : str
+    simulates : bool
+        Whether it simulates the network again.
     cpp : str
         A C++ struct body for compiled devices, with the static function ``slope`` of a hidden
         neuron's potential, its spike, the derivative with respect to the spike (as if that
@@ -31,6 +33,7 @@ class Credit(ABC):
 
     name: ClassVar[str]
     cpp: ClassVar[str] = ""
+    simulates: ClassVar[bool] = False
 
     @abstractmethod
     def slopes(self, presentation, draws, label, objective, baseline):
@@ -73,6 +76,7 @@ class Flip(Credit):
     """
 
     name = "flip"
+    simulates = True
 
     def slopes(self, presentation, draws, label, objective, baseline):
         slopes = []
@@ -151,6 +155,16 @@ class Baseline:
 CREDITS: dict[str, Credit] = {
     credit.name: credit for credit in (StraightThrough(), Flip(), ThreeFactor())
 }
+
+
+def credit_to_save(credit: str | Credit) -> str:
+    """Return the name under which a `Credit` is saved; raise a ValueError for a custom one."""
+    found = get_credit(credit)
+    if CREDITS.get(found.name) is not found:
+        raise ValueError(
+            f"credit must be one of {', '.join(CREDITS)} to be saved, got a custom one: {credit!r}"
+        )
+    return found.name
 
 
 def get_credit(credit: str | Credit) -> Credit:

@@ -1,5 +1,6 @@
 """Decisions from observed output spikes: rate and first-to-spike decoding."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -93,19 +94,40 @@ def decide(
     return decision
 
 
-def measures(outcome: Any) -> dict[str, float]:
+def measures(outcome: Any, hidden_sizes: Sequence[int] = ()) -> dict[str, Any]:
     """Return the cost of decisions, averaged over presentations.
+
+    Parameters
+    ----------
+    outcome : glmbrian.devices.problem.Outcome
+    hidden_sizes : sequence of int
+        Numbers of neurons in the hidden layers.
 
     Returns
     -------
     dict
         ``mean_decision_step`` (from 1), ``silent_fraction``, and
-        ``operations_per_class``: input spikes integrated up to the decision plus
-        the neuron's own, the paper's t (N_X s_x + s_y).
+        ``operations_per_class``: spikes that an output integrates up to the decision plus
+        its own, the paper's t (N_X s_x + s_y).  With hidden layers also ``hidden_spikes``, the
+        spikes of all hidden neurons up to the decision; and ``operations_per_layer``, a list of
+        the operations of all neurons of each layer, the outputs last.
     """
+    hidden = outcome.hidden_spikes
+    arriving = hidden[:, -1] if hidden_sizes else outcome.input_spikes
     own_spikes = outcome.counts.mean(axis=1)
-    return {
+    measured = {
         "mean_decision_step": float(outcome.steps.mean()),
         "silent_fraction": float(is_silent(outcome).mean()),
-        "operations_per_class": float((outcome.input_spikes + own_spikes).mean()),
+        "operations_per_class": float((arriving + own_spikes).mean()),
+    }
+    if not hidden_sizes:
+        return measured
+    spikes = [outcome.input_spikes.mean(), *hidden.mean(axis=0), outcome.counts.sum(axis=1).mean()]
+    sizes = [*hidden_sizes, outcome.counts.shape[1]]
+    return {
+        **measured,
+        "hidden_spikes": float(hidden.sum(axis=1).mean()),
+        "operations_per_layer": [
+            float(n * below + own) for n, below, own in zip(sizes, spikes, spikes[1:])
+        ],
     }

@@ -41,6 +41,8 @@ class HiddenLayers:
 
     sizes : tuple of int
         Numbers of neurons, from the input on; () for a network without hidden layers.
+    basis : Basis, optional
+        By default that of the outputs.
     """
 
     sizes: tuple[int, ...] = ()
@@ -57,8 +59,8 @@ class Network:
     each other.  Their outputs are consecutive: replica r has the outputs
     ``r * n_classes`` to ``(r + 1) * n_classes - 1``.  `gpu` says whether the GeNN
     device uses a GPU, by default where CUDA is found.  `n_jobs` is the number of
-    processes that share the replicas, if the device `is_concurrent`.  With hidden layers there
-    is one replica.
+    processes that share the replicas, if the device `is_concurrent`.  With hidden layers, each
+    process has one replica.
     """
 
     n_inputs: int
@@ -119,7 +121,7 @@ class Network:
         With equal lengths all processes run the same program, so the last two slices may
         overlap.
         """
-        size = -(-self.n_replicas // self.n_jobs)
+        size = 1 if self.hidden.sizes else -(-self.n_replicas // self.n_jobs)
         ends = range(size, self.n_replicas + size, size)
         return [slice(end - size, end) for end in (min(end, self.n_replicas) for end in ends)]
 
@@ -156,7 +158,7 @@ class Parameters(LayerParameters):
         Of the outputs, like `feedback` and `bias`.  `n_inputs` is the size of the last hidden
         layer, if there is one.
     hidden : tuple of LayerParameters
-        From the input on.
+        From the input on; of several replicas, first all of one, then all of the next.
     """
 
     hidden: tuple[LayerParameters, ...] = ()
@@ -175,7 +177,8 @@ class Parameters(LayerParameters):
     def of_arrays(cls, arrays: Sequence[NDArray[np.float64]]) -> "Parameters":
         """Return the parameters whose `arrays_of_all` these are."""
         *hidden, output = (arrays[n : n + 3] for n in range(0, len(arrays), 3))
-        return cls(*output, tuple(LayerParameters(*layer) for layer in hidden))
+        weights, feedback, bias = output
+        return cls(weights, feedback, bias, tuple(LayerParameters(*layer) for layer in hidden))
 
     def copy(self) -> "Parameters":
         return Parameters.of_arrays([array.copy() for array in self.arrays_of_all])
@@ -201,14 +204,18 @@ class Parameters(LayerParameters):
             np.concatenate([replica.weights for replica in replicas], axis=1),
             np.concatenate([replica.feedback for replica in replicas]),
             np.concatenate([replica.bias for replica in replicas]),
-            *([replicas[0].hidden] if len(replicas) == 1 else []),
+            tuple(layer for replica in replicas for layer in replica.hidden),
         )
 
     def of_replicas(self, replicas: slice, network: Network) -> "Parameters":
         """Return views of the parameters of a slice of the network's replicas."""
         outputs = slice(replicas.start * network.n_classes, replicas.stop * network.n_classes)
+        n_hidden = len(network.hidden.sizes)
         return Parameters(
-            self.weights[:, outputs], self.feedback[outputs], self.bias[outputs], self.hidden
+            self.weights[:, outputs],
+            self.feedback[outputs],
+            self.bias[outputs],
+            self.hidden[replicas.start * n_hidden : replicas.stop * n_hidden],
         )
 
 

@@ -311,7 +311,7 @@ def _as_described_today(earlier):
     Parameters that the other version lacks had their defaults.  The version itself does not
     matter: the same seeds give the same results with any version, unlike with other packages.
     """
-    defaults = GLMClassifier().get_params()
+    defaults = json.loads(json.dumps(GLMClassifier().get_params()))
     return {
         **earlier,
         "settings": {name: {**defaults, **used} for name, used in earlier["settings"].items()},

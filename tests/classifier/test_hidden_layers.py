@@ -1,0 +1,214 @@
+"""Classifiers with hidden layers."""
+
+import pickle
+import subprocess
+
+import numpy as np
+import pytest
+from brian2 import prefs
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+import glmbrian as glm
+from glmbrian.core.credit import StraightThrough
+from glmbrian.devices.cpp_standalone import find_compiler
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.integers(0, 256, (30, 9)).astype(np.uint8)
+Y = np.array(["left", "right", "up"])[RANDOM.integers(0, 3, 30)]
+ARRAYS = ("weights", "bias", "feedback")
+
+
+def small(**changes):
+    settings = dict(
+        hidden=(5, 4), n_steps=5, n_basis=2, hidden_basis=glm.ExponentialBasis([1.5, 4.0], 5),
+        n_epochs=3, learning_rate=0.1, device="runtime", random_state=1, verbose=False,
+    )  # fmt: skip
+    prefs.codegen.target = "numpy"
+    return glm.GLMClassifier(**{**settings, **changes})
+
+
+def learned(classifier):
+    """All learned arrays, from the input on."""
+    arrays = [getattr(layer, name) for layer in classifier.hidden_layers_ for name in ARRAYS]
+    return [*arrays, *(getattr(classifier, f"{name}_") for name in ARRAYS)]
+
+
+def assert_same(one, other, atol=0.0):
+    for array, same in zip(learned(one), learned(other), strict=True):
+        np.testing.assert_allclose(array, same, rtol=0, atol=atol)
+
+
+def test_shapes():
+    classifier = small(hidden_feedback=glm.IndicatorBasis(2)).fit(X, Y)
+    first, second = classifier.hidden_layers_
+    assert (first.weights.shape, first.bias.shape, first.feedback.shape) == ((9, 5, 2), (5,), (5, 2))
+    assert (second.weights.shape, second.bias.shape) == ((5, 4, 2), (4,))
+    assert first.basis is classifier.hidden_basis and first.kernels().shape == (9, 5, 5)
+    assert classifier.weights_.shape == (4, 3, 2) and classifier.n_features_in_ == 9
+    assert small(hidden=(4,), hidden_basis=None).fit(X, Y).hidden_layers_[0].weights.shape == (9, 4, 2)
+    assert glm.GLMClassifier(device="runtime", n_epochs=1).fit(X, Y).hidden_layers_ == []
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("decoding", ["first-to-spike", "rate"])
+def test_devices_agree(decoding):
+    settings = dict(
+        decoding=decoding, batch_size=7, learning_rate_schedule="linear", average=0.5,
+        hidden_feedback=glm.IndicatorBasis(2), class_weight={"left": 2.0},
+    )  # fmt: skip
+    runtime = small(**settings).fit(X, Y)
+    compiled = small(device="cpp_standalone", **settings).fit(X, Y)
+    assert_same(runtime, compiled, atol=1e-9)
+    np.testing.assert_allclose(runtime.history_, compiled.history_, atol=1e-9)
+    np.testing.assert_array_equal(runtime.predict(X), compiled.predict(X))
+    of_runtime, of_compiled = runtime.evaluate(X, Y), compiled.evaluate(X, Y)
+    for name, value in of_runtime.items():
+        assert value == pytest.approx(of_compiled[name])
+    (trace, *_) = compiled.record(X[:3])
+    assert [train.shape for train in trace.hidden] == [(len(trace.inputs), n) for n in (5, 4)]
+
+
+def test_measures():
+    classifier = small().fit(X, Y)
+    measured, traces = classifier.evaluate(X, Y), classifier.record(X)
+    per_layer = [np.mean([trace.hidden[layer].sum() for trace in traces]) for layer in (0, 1)]
+    inputs = np.mean([trace.inputs.sum() for trace in traces])
+    outputs = np.mean([trace.outputs.sum() for trace in traces])
+    assert measured["hidden_spikes"] == pytest.approx(sum(per_layer))
+    assert measured["operations_per_layer"] == pytest.approx(
+        [5 * inputs + per_layer[0], 4 * per_layer[0] + per_layer[1], 3 * per_layer[1] + outputs]
+    )
+    assert measured["operations_per_class"] == pytest.approx(per_layer[1] + outputs / 3)
+    assert "hidden_spikes" not in small(hidden=()).fit(X, Y).evaluate(X, Y)
+
+
+@pytest.mark.parametrize("schedule", ["constant", "linear", lambda done: 2.0 * (done < 0.5)])
+def test_partial_fit_continues(schedule):
+    whole = small(learning_rate_schedule=schedule).fit(X, Y)
+    parts = small(learning_rate_schedule=schedule)
+    for _ in range(3):
+        parts.partial_fit(X, Y, classes=sorted(set(Y)))
+    assert_same(whole, parts)
+    np.testing.assert_array_equal(whole.history_, parts.history_)
+
+
+def test_schedules():
+    constant = small(hidden=()).fit(X, Y)
+    assert_same(constant, small(hidden=(), learning_rate_schedule=lambda done: 1.0).fit(X, Y))
+    halved = small(hidden=(), learning_rate=0.2, learning_rate_schedule=lambda done: 0.5)
+    assert_same(constant, halved.fit(X, Y))
+    one_epoch = small(hidden=(), n_epochs=1, learning_rate_schedule="constant").fit(X, Y)
+    stopped = small(hidden=(), learning_rate_schedule=lambda done: float(done < 1 / 3)).fit(X, Y)
+    assert_same(one_epoch, stopped)
+
+
+@pytest.mark.parametrize("hidden", [(), (4,)])
+def test_average_is_over_the_last_epochs(hidden):
+    averaged = small(hidden=hidden, average=0.6).fit(X, Y)  # two of three epochs
+    steps, epochs = small(hidden=hidden), []
+    for _ in range(3):
+        steps.partial_fit(X, Y, classes=sorted(set(Y)))
+        epochs.append([array.copy() for array in learned(steps)])
+    for array, second, third in zip(learned(averaged), *epochs[1:]):
+        np.testing.assert_allclose(array, (second + third) / 2, rtol=0, atol=1e-12)
+    assert_same(small(hidden=hidden, average=0.3).fit(X, Y), small(hidden=hidden).fit(X, Y))
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("device", ["runtime", "cpp_standalone"])
+def test_ensemble(device):
+    settings = [
+        dict(learning_rate=rate, start_state=seed) for rate, seed in ((0.1, 3), (0.2, 4), (0.05, 5))
+    ]
+    weights = np.random.default_rng(5).choice([0.0, 1.0], (3, 30))
+    members = glm.fit_ensemble([small(device=device, **own) for own in settings], X, Y, weights)
+    for member, own, weight in zip(members, settings, weights):
+        assert_same(member, small(device=device, **own).fit(X, Y, weight))
+    assert not np.array_equal(*(member.hidden_layers_[0].weights for member in members[:2]))
+
+
+@pytest.mark.parametrize("feedback", [None, glm.IndicatorBasis(2)])
+def test_files(tmp_path, feedback):
+    classifier = small(hidden_feedback=feedback, learning_rate_schedule="linear", average=0.5).fit(X, Y)
+    classifier.save(tmp_path / "model.npz")
+    loaded = glm.GLMClassifier.load(tmp_path / "model.npz")
+    assert_same(classifier, loaded)
+    assert loaded.hidden == (5, 4) and loaded.credit == "straight-through"
+    np.testing.assert_array_equal(classifier.predict(X), loaded.predict(X))
+    assert_same(classifier.partial_fit(X, Y), loaded.partial_fit(X, Y))
+    again = pickle.loads(pickle.dumps(classifier))
+    assert_same(classifier, again)
+    assert clone(classifier).hidden == (5, 4)
+
+
+def test_settings_do_not_change_what_was_learned():
+    classifier = small().fit(X, Y)
+    before = classifier.predict(X)
+    classifier.hidden, classifier.hidden_basis = (7,), glm.IndicatorBasis(3)
+    np.testing.assert_array_equal(classifier.predict(X), before)
+
+
+@pytest.mark.compiled
+@pytest.mark.skipif(find_compiler() is None, reason="needs a compiler")
+def test_export(tmp_path):
+    classifier = small(device="cpp_standalone", average=0.5, learning_rate_schedule="linear")
+    classifier.export(X, Y, tmp_path / "project")
+    subprocess.run(["make", "-j2", "run"], cwd=tmp_path / "project", check=True, capture_output=True)
+    assert_same(glm.GLMClassifier.load(tmp_path / "project"), small(
+        device="cpp_standalone", average=0.5, learning_rate_schedule="linear").fit(X, Y))  # fmt: skip
+
+
+def test_pickles_without_the_new_parameters():
+    classifier = small(hidden=()).fit(X, Y)
+    state = {
+        name: value
+        for name, value in classifier.__getstate__().items()
+        if not name.startswith(("hidden", "credit", "learning_rate_sch", "average"))
+    }
+    restored = glm.GLMClassifier.__new__(glm.GLMClassifier)
+    restored.__setstate__(state)
+    np.testing.assert_array_equal(restored.predict(X), classifier.predict(X))
+
+
+class Custom(StraightThrough):
+    name = "custom"
+
+
+@pytest.mark.parametrize(
+    "changes, error, message",
+    [
+        (dict(hidden=100), TypeError, r"hidden must be the sizes .* such as \(100,\)"),
+        (dict(hidden=(0,)), ValueError, r"hidden\[0\]"),
+        (dict(hidden=(5, 2.5)), TypeError, r"hidden\[1\]"),
+        (dict(hidden=(10**7, 10**7)), ValueError, "hidden"),
+        (dict(hidden_basis="cosine"), TypeError, "hidden_basis"),
+        (dict(hidden_feedback=3), TypeError, "hidden_feedback"),
+        (dict(credit="backprop"), ValueError, "credit must be one of"),
+        (dict(learning_rate_schedule="cosine"), ValueError, "learning_rate_schedule .*'linear'"),
+        (dict(learning_rate_schedule=3), TypeError, "learning_rate_schedule"),
+        (dict(learning_rate_schedule=lambda done: -1.0), ValueError, "learning_rate_schedule"),
+        (dict(learning_rate_schedule=lambda done: "a"), TypeError, "learning_rate_schedule"),
+        (dict(average=1.5), ValueError, "average"),
+        (dict(average="all"), TypeError, "average"),
+        (dict(device="genn"), ValueError, "hidden layers are not available on device='genn'"),
+        (dict(device="cpp_standalone", credit="flip"), ValueError, "credit 'flip' has no C"),
+    ],
+)
+def test_errors(changes, error, message):
+    classifier = small(**changes)
+    with pytest.raises(error, match=message):
+        classifier.fit(X, Y)
+    with pytest.raises(NotFittedError):
+        classifier.predict(X)
+
+
+def test_what_cannot_be_saved(tmp_path):
+    for changes, message in [
+        (dict(learning_rate_schedule=lambda done: 1.0), "set it to 'constant' first"),
+        (dict(credit=Custom()), "credit must be one of"),
+    ]:
+        classifier = small(**changes).fit(X, Y)
+        with pytest.raises(ValueError, match=message):
+            classifier.save(tmp_path / "model.npz")
+    assert not list(tmp_path.iterdir())
