@@ -184,6 +184,7 @@ def _add_classifier_options(command):
     from .core.activations import BUILT_IN_ACTIVATIONS
     from .core.decisions import ON_SILENCE, ON_TIE
     from .core.objectives import OBJECTIVES
+    from .core.schedules import SCHEDULES
 
     options = {
         "decoding": dict(choices=tuple(OBJECTIVES), help="training rule, and rule of decision"),
@@ -201,18 +202,24 @@ def _add_classifier_options(command):
         "target_period": dict(type=int, metavar="N", help="period of the desired spike train (rate)"),
         "on_silence": dict(choices=ON_SILENCE, help="decision without any output spike"),
         "on_tie": dict(choices=ON_TIE, help="decision between equal outputs"),
+        "hidden": dict(type=int, nargs="*", metavar="N", help="sizes of hidden layers, from the inputs on"),
+        "learning_rate_schedule": dict(choices=tuple(SCHEDULES), help="how the learning rate changes"),
+        "average": dict(type=float, metavar="FRACTION",
+                        help="fraction of the epochs, the last ones, whose parameters are averaged"),
         "random_state": dict(type=int, metavar="SEED", help="seed"),
     }  # fmt: skip
     defaults = {
         **GLMClassifier().get_params(),
         "window": "the larger of T and K",
+        "hidden": "none",
         "random_state": 0,
     }
     command.add_argument("--paper-settings", action="store_true",
                          help="the paper's learning rate, epochs and initialization, unless given")  # fmt: skip
     for name, settings in options.items():
         settings["help"] += f" (default: {defaults[name]})"
-        command.add_argument("--" + name.replace("_", "-"), **settings)
+        names = ["--schedule"] if name == "learning_rate_schedule" else []
+        command.add_argument(*names, "--" + name.replace("_", "-"), dest=name, **settings)
 
 
 def _add_reproduce_options(command):
@@ -493,6 +500,7 @@ def _show(result, stream):
         "mean_decision_step": ("mean decision step", f"{{:.2f}} of {steps}"),
         "silent_fraction": ("without any spike", "{:.2%}"),
         "operations_per_class": ("operations per class", "{:.1f}"),
+        "hidden_spikes": ("hidden spikes", "{:.1f}"),
         "presentations_per_second": ("presentations a second", "{:,.0f}"),
         "build_seconds": ("seconds to build", "{:.1f}"),
         "run_seconds": ("seconds to run", "{:.1f}"),

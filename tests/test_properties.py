@@ -226,7 +226,9 @@ def settings_of_classifier():
         decoding="first-to-spike", n_steps=3, n_basis=2, window=2, learning_rate=0.1, n_epochs=1,
         batch_size=1, weight_scale=0.01, bias_init=-1.0, activation="sigmoid", target_period=2,
         device="runtime", on_silence="potential", on_tie="potential", gpu=None, basis=None,
-        random_state=1, start_state=None, verbose=False, scale_inputs=False,
+        random_state=1, start_state=None, verbose=False, scale_inputs=False, hidden=(),
+        hidden_basis=None, hidden_feedback=None, credit="straight-through",
+        learning_rate_schedule="constant", average=0.0,
     )  # fmt: skip
 
 
@@ -236,7 +238,7 @@ def classifier(**changed):
 
 def fit_new(**parameters):
     given = classifier(**parameters)
-    if given.device != "runtime":
+    if not (isinstance(given.device, str) and given.device == "runtime"):
         check_settings(given)  # as `fit` does; it would go on to compile
         return None
     return given.fit(X, Y)

@@ -282,6 +282,22 @@ class GLMSynapses(Described, Synapses):
         self._is_learned = True
         return self._variables(), self._post + getattr(self.target, "start", 0)
 
+    def learned_sources(self) -> NDArray[np.int_]:
+        """Return the source of each synapse, as an index into the whole group; for a `Trainer`.
+
+        Returns
+        -------
+        ndarray of int, shape (n_synapses,)
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> neurons = glm.GLMNeurons(3, {"coupling": glm.IndicatorBasis(2)})
+        >>> glm.GLMSynapses(neurons[1:], neurons, "coupling", ([0, 1], [1, 2])).learned_sources()
+        array([1, 2])
+        """
+        return self._pre + getattr(self.source, "start", 0)
+
     @property
     def w(self) -> WriteThrough:
         return WriteThrough(self._read(), "w", self._set_items)

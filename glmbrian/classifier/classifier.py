@@ -1,4 +1,4 @@
-"""The classifier: a two-layer network of GLM neurons with scikit-learn's interface."""
+"""The classifier: a network of GLM neurons with scikit-learn's interface."""
 
 import html
 from collections.abc import Mapping

@@ -34,6 +34,12 @@ class HiddenLayer:
         """Return the kernels from the layer below, shape (n_in, n, window)."""
         return self.basis.kernels(self.weights)
 
+    def feedback_kernels(self) -> np.ndarray:
+        """Return the neurons' own feedback kernels, shape (n, window)."""
+        if self.feedback_basis is None:
+            raise ValueError("these hidden neurons have no feedback kernels (see hidden_feedback)")
+        return self.feedback_basis.kernels(self.feedback)
+
 
 @dataclass(frozen=True)
 class Learned:

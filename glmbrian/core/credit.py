@@ -25,10 +25,8 @@ class Credit(ABC):
     simulates : bool
         Whether it simulates the network again.
     cpp : str
-        A C++ struct body for compiled devices, with the static function ``slope`` of a hidden
-        neuron's potential, its spike, the derivative with respect to the spike (as if that
-        were a real number), and the reward.  Without it, training runs on the runtime device
-        only.
+        A C++ struct body for compiled devices, with the static function `slope`.  Without it,
+        training runs on the runtime device only.
     """
 
     name: ClassVar[str]
@@ -50,6 +48,24 @@ class Credit(ABC):
             Subtracted from the log-likelihood by `ThreeFactor`; the others ignore it.
         """
 
+    def slope(self, activation, potentials, spikes, in_spikes, reward):
+        """Return the estimates in one step, from what is known of each neuron.
+
+        Parameters
+        ----------
+        activation : Activation
+        potentials, spikes : ndarray, shape (n,)
+        in_spikes : ndarray of float, shape (n,)
+            Derivatives with respect to the spikes, as if these were real numbers.
+        reward : float
+            The log-likelihood minus the baseline.
+
+        Returns
+        -------
+        ndarray of float, shape (n,)
+        """
+        raise NotImplementedError(f"credit {self.name!r} is not local")
+
 
 class StraightThrough(Credit):
     """The derivative as if each hidden spike were its probability: little noise, but biased."""
@@ -65,6 +81,9 @@ class StraightThrough(Credit):
 
     def slopes(self, presentation, draws, label, objective, baseline):
         return presentation.straight_through_slopes()
+
+    def slope(self, activation, potentials, spikes, in_spikes, reward):
+        return activation.log_spike_slope(potentials) * activation.probability(potentials) * in_spikes
 
 
 class Flip(Credit):
@@ -118,11 +137,16 @@ class ThreeFactor(Credit):
     def slopes(self, presentation, draws, label, objective, baseline):
         reward = presentation.value - baseline
         return [
-            reward * layer.log_probability_slope(potentials, own)
+            self.slope(layer.activation, potentials, own, None, reward)
             for layer, potentials, own in zip(
                 presentation.layers[:-1], presentation.potentials, presentation.trains[1:]
             )
         ]
+
+    def slope(self, activation, potentials, spikes, in_spikes, reward):
+        return reward * np.where(
+            spikes, activation.log_spike_slope(potentials), activation.log_silence_slope(potentials)
+        )
 
 
 class Baseline:

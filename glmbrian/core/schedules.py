@@ -5,29 +5,31 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from ..support.validation import choice, real
+from ..support.validation import check_size, choice, finite_array
 
 #: From the fraction of training that is done, 0 to 1, to a factor of the learning rate.
 Schedule = Callable[[float], float]
 
-#: The built-in schedules by name.
-SCHEDULES: dict[str, Schedule] = {
-    "constant": lambda done: 1.0,
+#: The built-in schedules by name; None leaves the rate as it is.
+SCHEDULES: dict[str, Schedule | None] = {
+    "constant": None,
     "linear": lambda done: 1.0 - done,
 }
 
+_NAME = "learning_rate_schedule"
 
-def get_schedule(schedule: str | Schedule, name: str = "learning_rate_schedule") -> Schedule:
+
+def get_schedule(schedule: str | Schedule) -> Schedule | None:
     """Return the schedule with this name; a function is returned unchanged."""
     if callable(schedule):
         return schedule
-    return SCHEDULES[choice(schedule, f"{name} (unless it is a function)", SCHEDULES)]
+    return SCHEDULES[choice(schedule, f"{_NAME} (unless it is a function)", SCHEDULES)]
 
 
 def rate_factors(
     schedule: str | Schedule, first: int, n: int, n_planned: int
 ) -> NDArray[np.float64] | None:
-    """Return the factors of the learning rate in `n` presentations; None if all are 1.
+    """Return the factors of the learning rate in `n` presentations; None if it stays the same.
 
     Parameters
     ----------
@@ -45,7 +47,8 @@ def rate_factors(
     Raises
     ------
     TypeError, ValueError
-        If the schedule returns anything but a finite number of at least 0.
+        If the schedule returns anything but a finite number of at least 0, or there are too many
+        presentations.
 
     Examples
     --------
@@ -53,9 +56,15 @@ def rate_factors(
     array([0.5 , 0.25, 0.  ])
     """
     factor_of = get_schedule(schedule)
-    name = "learning_rate_schedule (its value)"
-    factors = np.array([real(factor_of(min(1.0, (first + k) / n_planned)), name, 0) for k in range(n)])
-    return None if np.all(factors == 1) else factors
+    if factor_of is None:
+        return None
+    check_size(n, f"{_NAME}, n_epochs: factors of the rate", "use 'constant', or fewer epochs")
+    done = np.minimum((first + np.arange(n)) / n_planned, 1.0)
+    values = [factor_of(fraction) for fraction in done.tolist()]
+    factors = finite_array(values, f"the values of {_NAME}", (n,))
+    if np.any(factors < 0):
+        raise ValueError(f"the values of {_NAME} must be at least 0, got {factors.min()}")
+    return factors
 
 
 def schedule_to_save(schedule: str | Schedule) -> str:

@@ -14,13 +14,65 @@
 
 namespace glmbrian {
 
-// Training of NEURONS neurons in presentations of STEPS steps.  A *set* is the weights of one
-// GLMSynapses, or the feedback weights, treated as a synapse from each neuron to itself.
+// A group of neurons that learn: the outputs, or hidden neurons.
 template <int STEPS, int NEURONS>
+class Learner {
+public:
+    // Of this presentation: potentials, their errors, and spikes if the neurons are free
+    double u[STEPS][NEURONS], grad[STEPS][NEURONS];
+    bool emitted[STEPS][NEURONS];
+    double in_spikes[NEURONS];  // derivatives with respect to the spikes of one step
+
+    template <class Real>
+    void record_step(int step, const Real* potential) { std::copy_n(potential, NEURONS, u[step]); }
+
+    // Sets `emitted`, and calls `each` with every neuron that spiked; `spikes` is Brian's array.
+    template <class Each>
+    void record_spikes(int step, const int32_t* spikes, Each each)
+    {
+        std::fill_n(emitted[step], NEURONS, false);
+        for (int s = 0; s < spikes[NEURONS]; s++) {
+            emitted[step][spikes[s]] = true;
+            each(spikes[s]);
+        }
+    }
+
+    // The errors of hidden neurons in a step.
+    template <class Credit, class Activation>
+    void find_errors(int t, double reward)
+    {
+        for (int i = 0; i < NEURONS; i++)
+            grad[t][i] = Credit::template slope<Activation>(u[t][i], emitted[t][i], in_spikes[i], reward);
+    }
+
+    // change[t][i * K + k] is the gradient in the input that arrives at neuron i in step t.
+    template <int K, int W>
+    void correlate_step(const double (&basis)[W][K], int t, std::vector<double>& change) const
+    {
+        const size_t row = (size_t)NEURONS * K;
+        change.resize(STEPS * row);
+        correlate(grad, basis, t, 1.0, &change[t * row]);
+    }
+
+    template <class Real>
+    void learn_bias(Real* bias, bool applies, double rate)
+    {
+        for (int t = 0; t < STEPS; t++)
+            for (int i = 0; i < NEURONS; i++) bias_gradient_[i] += grad[t][i];
+        if (!applies) return;
+        for (int i = 0; i < NEURONS; i++) bias[i] += rate * bias_gradient_[i];
+        std::fill_n(bias_gradient_, NEURONS, 0.0);
+    }
+
+private:
+    double bias_gradient_[NEURONS] = {0.0};
+};
+
+// Training in presentations of STEPS steps.  A *set* is the weights of one GLMSynapses, or the
+// feedback weights, treated as a synapse from each neuron to itself.
+template <int STEPS>
 class Trainer {
 public:
-    double u[STEPS][NEURONS], grad[STEPS][NEURONS];  // potentials of this presentation, and their errors
-    bool emitted[STEPS][NEURONS];  // spikes of this presentation, if the neurons are free
     int64_t presentation = 0;
     int step = -1;  // of the presentation; below 0 between presentations and after the last
 
@@ -43,11 +95,8 @@ public:
     }
 
     // Returns whether the presentation is over, so that it can be learned.
-    template <class Real>
-    bool end_step(const Real* potential, int batch_size, double learning_rate)
+    bool end_step(int batch_size, double learning_rate)
     {
-        if (step < 0) return false;
-        std::copy_n(potential, NEURONS, u[step]);
         if (step < STEPS - 1) return false;
         in_batch_++;
         at_once_ = batch_size == 1;
@@ -56,20 +105,37 @@ public:
         return true;
     }
 
-    // change[t][i * K + k] is the gradient in the input that arrives at neuron i in step t.
-    template <int K, int W>
-    void correlate_all(const double (&basis)[W][K], std::vector<double>& change) const
+    // The log-likelihood, less the mean of earlier ones: see glmbrian.core.credit.Baseline.
+    double reward(double log_likelihood)
     {
-        const size_t row = (size_t)NEURONS * K;
-        change.resize(STEPS * row);
-        for (int t = 0; t < STEPS - 1; t++) correlate(grad, basis, t, 1.0, &change[t * row]);
+        const double found = n_baseline_ ? log_likelihood - baseline_ : 0.0;
+        n_baseline_++;
+        baseline_ += (log_likelihood - baseline_) * std::max(1.0 / n_baseline_, 0.01);
+        return found;
+    }
+
+    // Adds the effect of a spike in step t through the `n` synapses of a set to `in_spikes`.
+    // `sources` and `targets` are null for the feedback weights; `delay(s)` is in steps.
+    template <int K, class Real, class Delay>
+    static void add_effect(int t, const std::vector<double>& change, size_t n_targets, size_t n,
+                           const int32_t* sources, const int32_t* targets, Delay delay,
+                           Real* const (&weights)[K], double* in_spikes)
+    {
+        for (size_t s = 0; s < n; s++) {
+            const int64_t when = t + (int64_t)delay(s);
+            if (when >= STEPS - 1) continue;
+            const double* row = &change[(when * n_targets + (targets ? targets[s] : s)) * K];
+            double effect = 0.0;
+            for (int k = 0; k < K; k++) effect += weights[k][s] * row[k];
+            in_spikes[sources ? sources[s] : s] += effect;
+        }
     }
 
     // `targets` holds the postsynaptic neuron of each of the `n` synapses, and is null for
     // the feedback weights.
     template <int K, class Real>
-    void learn(size_t set, const std::vector<double>& change, size_t n, const int32_t* targets,
-               Real* const (&weights)[K])
+    void learn(size_t set, const std::vector<double>& change, size_t n_targets, size_t n,
+               const int32_t* targets, Real* const (&weights)[K])
     {
         if (sets_.size() <= set) sets_.resize(set + 1);
         auto& arrivals = sets_[set].arrivals;
@@ -77,7 +143,7 @@ public:
         if (!at_once_) gradient.resize(n * K);
         for (const Arrival& arrival : arrivals) {
             const size_t s = arrival.synapse, target = targets ? targets[s] : s;
-            const double* row = &change[((size_t)arrival.step * NEURONS + target) * K];
+            const double* row = &change[((size_t)arrival.step * n_targets + target) * K];
             for (int k = 0; k < K; k++) {
                 if (at_once_)
                     weights[k][s] += rate_ * row[k];
@@ -92,14 +158,10 @@ public:
         gradient.assign(n * K, 0.0);
     }
 
-    template <class Real>
-    void learn_bias(Real* bias)
+    template <int NEURONS, class Real>
+    void learn_bias(Learner<STEPS, NEURONS>& neurons, Real* bias)
     {
-        for (int t = 0; t < STEPS; t++)
-            for (int i = 0; i < NEURONS; i++) bias_gradient_[i] += grad[t][i];
-        if (!applies_) return;
-        for (int i = 0; i < NEURONS; i++) bias[i] += rate_ * bias_gradient_[i];
-        std::fill_n(bias_gradient_, NEURONS, 0.0);
+        neurons.learn_bias(bias, applies_, rate_);
     }
 
     // Returns whether this was the last presentation.
@@ -117,18 +179,18 @@ private:
         std::vector<double> gradient;  // of the batch
     };
     std::vector<Set> sets_;
-    double bias_gradient_[NEURONS] = {0.0};
-    int64_t n_presentations_ = 0;
+    int64_t n_presentations_ = 0, n_baseline_ = 0;
+    double baseline_ = 0.0;
     int in_batch_ = 0;
     bool is_over_ = false, at_once_ = false, applies_ = false;
     double rate_ = 0.0;
 };
 
-// The state of the glm.Trainer with this name, shared by several generated files.
-template <int STEPS, int NEURONS>
-Trainer<STEPS, NEURONS>& trainer(const std::string& name)
+// The object with this name, shared by several generated files.
+template <class Kind>
+Kind& shared(const std::string& name)
 {
-    static std::map<std::string, Trainer<STEPS, NEURONS>> all;
+    static std::map<std::string, Kind> all;
     return all[name];
 }
 

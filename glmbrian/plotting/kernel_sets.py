@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from brian2 import Quantity
 
 
+_INPUT = "input"
+
+
 @dataclass(frozen=True)
 class KernelSet:
     """Kernels, and the names of their axes.
@@ -26,16 +29,14 @@ class KernelSet:
     step : duration of a lag in ms, or None for lags in steps
     classes : labels of the targets, or None for targets identified by their index
     name : name of the kernel in a population, or None
+    source : what a source is called
     """
 
     values: np.ndarray
     step: float | None
     classes: list | None = None
     name: str | None = None
-
-    @property
-    def source(self) -> str:
-        return "source neuron" if self.classes is None else "input"
+    source: str = "source neuron"
 
     @property
     def target(self) -> str:
@@ -59,9 +60,8 @@ class KernelSet:
         """Return (rows, columns), or None if the sources do not form an image."""
         n_sources = len(self.values)
         if shape is None:
-            # The inputs of a classifier are often an image; those of synapses are neurons.
-            side = 0 if self.classes is None else math.isqrt(n_sources)
-            return (side, side) if side**2 == n_sources and side > 1 else None
+            # The inputs of a classifier are often an image; other sources are neurons.
+            return square(n_sources) if self.source == _INPUT else None
         try:
             sizes = tuple(integer(size, "shape") for size in shape)
         except (TypeError, ValueError):
@@ -81,6 +81,12 @@ class KernelSet:
         lag = integer(lag, "lag", 1, self.values.shape[-1])
         when = f"{lag} [steps]" if self.step is None else f"{lag * self.step:g} ms"
         return self.values[..., lag - 1], f"kernel at lag {when}"
+
+
+def square(n_sources: int) -> tuple[int, int] | None:
+    """Return the shape of a square image with so many pixels, or None if there is none."""
+    side = math.isqrt(n_sources)
+    return (side, side) if side**2 == n_sources and side > 1 else None
 
 
 def kernel_set(model: Any, dt: "Quantity | None", kernel: str | None = None) -> KernelSet:
@@ -103,14 +109,15 @@ def kernel_set(model: Any, dt: "Quantity | None", kernel: str | None = None) -> 
     if isinstance(model, GLMClassifier):
         check_is_fitted(model, "weights_")
         values = model.basis_.kernels(model.weights_)
-        return KernelSet(values, step, model.classes_.tolist())
+        source = "hidden neuron" if model.hidden_layers_ else _INPUT
+        return KernelSet(values, step, model.classes_.tolist(), source=source)
     values = model
     if callable(getattr(model, "kernels", None)) and not isinstance(model, Basis):
         values, step = model.kernels(), step or clock_step(getattr(model, "target", model))
     if not isinstance(values, np.ndarray):
         raise TypeError(
-            "model must be a fitted GLMClassifier, GLMSynapses, a GLMPopulation, or an array of "
-            f"kernels of shape (n_source, n_target, window), got {model!r}"
+            "model must be a fitted GLMClassifier, GLMSynapses, a GLMPopulation, one of a classifier's "
+            f"hidden_layers_, or an array of kernels of shape (n_source, n_target, window), got {model!r}"
         )
     values = finite_array(values, "model (an array of kernels)", ("n_source", "n_target", "window"))
     return KernelSet(_not_empty(values), step)

@@ -73,9 +73,9 @@ def plot_kernels(
 
     Parameters
     ----------
-    model : GLMClassifier, GLMSynapses, GLMPopulation or ndarray
-        A fitted classifier; synapses; a population; or the kernels of any other
-        model, of shape (n_source, n_target, window).  Any object with a method
+    model : GLMClassifier, HiddenLayer, GLMSynapses, GLMPopulation or ndarray
+        A fitted classifier, or one of its `hidden_layers_`; synapses; a population; or the
+        kernels of any other model, of shape (n_source, n_target, window).  Any object with a method
         ``kernels()`` that returns such an array will do.
     output : optional
         The target neuron: for a classifier the class of the output, otherwise the

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _LETTER = 6.0
 _BETWEEN_LABELS = 5.0
 
+#: Height of the band of a hidden layer, as a fraction of that of the inputs.
+_HIDDEN_BAND = 0.35
+
 
 def plot_raster(
     spikes: "Trace | list[Trace] | SpikeMonitor",
@@ -31,8 +34,9 @@ def plot_raster(
 ) -> "Axes":
     """Plot spikes, and mark the decisions.
 
-    A single presentation is shown with its inputs.  Dots are input spikes; the larger
-    marks in the rows above are output spikes, one row per output.  A dashed line marks
+    A single presentation is shown with its inputs.  Dots are input spikes, and those of
+    hidden layers in the shaded bands above; the larger marks in the rows at the top are output
+    spikes, one row per output.  A dashed line marks
     the step of the decision: the step of the first output spike with first-to-spike
     decoding, the last step with rate decoding.
 
@@ -118,6 +122,13 @@ def _one_presentation(trace, classes, label, ax):
     # Rows of outputs continue above the inputs, in units of the input index.
     row_height = n_inputs * min(0.12, 0.8 / n_outputs)
     border = n_inputs - 0.5 + 0.5 * row_height
+    band_names, bands = [], []
+    for number, train in enumerate(trace.hidden, start=1):
+        height = _HIDDEN_BAND * n_inputs
+        _draw_hidden(ax, train, border, height, number)
+        band_names.append("hidden" if len(trace.hidden) == 1 else f"hidden {number}")
+        bands.append(border + height / 2)
+        border += height
     rows = border + row_height * (np.arange(n_outputs) + 0.75)
     top = rows[-1] + 0.75 * row_height
     steps, inputs = np.nonzero(trace.inputs)
@@ -135,13 +146,16 @@ def _one_presentation(trace, classes, label, ax):
     names = [f"output {j}" for j in range(n_outputs)]
     if classes is not None:
         names = [f"class {name}" for name in classes]
-    ax.set_yticks([*input_ticks, *rows[named]], [*map(str, input_ticks), *names[named]])
+    ax.set_yticks(
+        [*input_ticks, *bands, *rows[named]],
+        [*map(str, input_ticks), *band_names, *names[named]],
+    )
     if n_outputs > 5:
-        for text in ax.get_yticklabels()[len(input_ticks) :]:
+        for text in ax.get_yticklabels()[len(input_ticks) + len(bands) :]:
             text.set_fontsize("x-small")
     bottom = -0.5 - 0.25 * row_height
     ax.set_ylim(bottom, top)
-    ax.set_ylabel("input index", y=(border - bottom) / (top - bottom) / 2)
+    ax.set_ylabel("input index", y=(n_inputs - bottom) / (top - bottom) / 2)
     ax.set_xlim(0.5, n_steps + 0.5)
     integer_ticks(ax.xaxis)
     ax.set_xlabel("time [steps]")
@@ -155,6 +169,17 @@ def _one_presentation(trace, classes, label, ax):
         title.append("rejected" if is_rejected else f"decided {trace.decided}{when}")
     ax.set_title(", ".join(title), fontsize="medium")
     return ax
+
+
+def _draw_hidden(ax, train, border, height, number):
+    """Draw the spikes of a hidden layer in the band of this height above `border`."""
+    steps, neurons = np.nonzero(train)
+    n_neurons = train.shape[1]
+    if number % 2:
+        ax.axhspan(border, border + height, color="0.97", linewidth=0, zorder=-1)
+    rows = border + height * (neurons + 1) / (n_neurons + 1)
+    size = np.clip(25 / math.sqrt(n_neurons), 2, 5)
+    ax.plot(steps + 1, rows, ".", color="tab:blue", markersize=size, label="hidden spikes")
 
 
 # ------------------------------------------------------------------ many presentations

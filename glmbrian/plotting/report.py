@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..classifier.classifier import GLMClassifier
 from ..support.storage import replacing
 from ..support.validation import plain_array
-from .kernel_sets import kernel_set
+from .kernel_sets import kernel_set, square
 from .kernels import plot_kernels
 from .learning import plot_learning_curve
 from .rasters import plot_raster
@@ -29,7 +29,8 @@ def training_report(
     """Draw what a classifier has learned and how it decides, in one figure.
 
     The figure has the learning curve, rasters of up to four presentations of
-    different classes, and kernels of up to ten classes.
+    different classes, and kernels of up to ten classes.  With hidden layers, it has kernels
+    of the ten neurons of the first hidden layer whose kernels are the largest.
 
     Parameters
     ----------
@@ -80,13 +81,17 @@ def training_report(
     rows = _rows_of_different_classes(labels)
     traces = classifier.record(inputs[rows])
 
-    kernels = kernel_set(classifier, None)
-    assert kernels.classes is not None  # as it is a classifier
-    classes = kernels.classes[:_MOST_KERNELS]
-    shape = kernels.image_shape(None)
+    layers = classifier.hidden_layers_
+    first = layers[0] if layers else classifier
+    kernels, shape = kernel_set(first, None), square(classifier.n_features_in_)
+    values, text = kernels.at(None)
+    targets = np.arange(values.shape[1])
+    if layers:
+        targets = np.argsort(-np.linalg.norm(values, axis=0), kind="stable")
+    targets = targets[:_MOST_KERNELS]
     # Two images alone would leave half of the row empty.
-    with_lines = shape is not None and len(classes) == 2
-    n_panels = len(classes) * (1 + with_lines)
+    with_lines = shape is not None and len(targets) == 2
+    n_panels = len(targets) * (1 + with_lines)
     n_columns = min(n_panels, 5)
     n_rows = math.ceil(n_panels / n_columns)
     kernels_height = n_rows * (3 if shape is None or n_rows == 1 else 2.2)
@@ -112,16 +117,16 @@ def training_report(
     for ax in axes[n_panels:]:
         ax.set_axis_off()
     if shape is None or with_lines:
-        for ax, name in zip(axes[-len(classes) :] if with_lines else axes, classes):
-            plot_kernels(classifier, name, (classifier.n_features_in_,), ax=ax)
+        for ax, target in zip(axes[-len(targets) :] if with_lines else axes, targets.tolist()):
+            name = target if kernels.classes is None else kernels.classes[target]
+            plot_kernels(first, name, (len(values),), ax=ax)
     if shape is not None:
-        images = axes[: len(classes)]
-        values, text = kernels.at(None)
-        values = values[:, : len(classes)]
-        limit = np.abs(values).max()
-        for index, (ax, column) in enumerate(zip(images, values.T)):
-            image = draw_image(ax, column.reshape(shape), limit)
-            ax.set_title(kernels.title(index), fontsize="medium")
+        images = axes[: len(targets)]
+        limit = np.abs(values[:, targets]).max()
+        for target, ax in zip(targets.tolist(), images):
+            image = draw_image(ax, values[:, target].reshape(shape), limit)
+            title = f"hidden neuron {target}" if layers else kernels.title(target)
+            ax.set_title(title, fontsize="medium")
         lower.colorbar(image, ax=images.tolist(), label=text)
     if path is not None:
         with replacing(path) as file:

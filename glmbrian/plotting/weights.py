@@ -29,7 +29,7 @@ def plot_weight_map(
 
     Parameters
     ----------
-    model : GLMClassifier, GLMSynapses, GLMPopulation or ndarray
+    model : GLMClassifier, HiddenLayer, GLMSynapses, GLMPopulation or ndarray
         As for `plot_kernels`.
     output : optional
         For inputs that form an image, the target neuron whose kernels are shown: the

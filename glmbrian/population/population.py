@@ -229,6 +229,11 @@ class GLMPopulation:
         if not isinstance(classifier, GLMClassifier):
             raise TypeError(f"classifier must be a GLMClassifier, got {classifier!r}")
         check_is_fitted(classifier, "weights_")
+        if classifier.hidden_layers_:
+            raise ValueError(
+                "classifier must have no hidden layers; make a population of each layer, with the "
+                "weights, bias and basis of classifier.hidden_layers_"
+            )
         fed_back = classifier.objective.learns_feedback
         return cls(
             classifier.bias_,

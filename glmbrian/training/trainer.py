@@ -7,7 +7,7 @@ generated C++ programs, `trainer_cpp.py` and `native/trainer.hpp` replace it.
 import copy
 import weakref
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -30,18 +30,20 @@ from ..brian.neurons import GLMNeurons, feedback_weight_names
 from ..brian.synapses import GLMSynapses
 from ..brian.target import current_target
 from ..core.bases import Basis
+from ..core.credit import Baseline, Credit, get_credit
 from ..core.likelihoods import correlated
 from ..core.objectives import Objective, get_objective
 from ..support.display import Described
 from ..support.validation import binary_array, finite_array, flag, integer, real, warn
 from . import trainer_cpp as training_cpp
+from .errors import hidden_errors
 
 #: Neurons that have, or had, a trainer.
 _with_trainer: weakref.WeakSet[GLMNeurons] = weakref.WeakSet()
 
 
 class Trainer(Described, Group):
-    """Trains GLM neurons, and the synapses onto them, while a network runs.
+    """Trains GLM neurons, hidden layers below them, and their synapses while a network runs.
 
     The run is divided into presentations of `n_steps` steps of the neurons' clock,
     counted from the first step in which the trainer runs.  At the start of each
@@ -58,8 +60,10 @@ class Trainer(Described, Group):
     neurons : GLMNeurons
         The neurons to train: the whole group.
     synapses : GLMSynapses or list of GLMSynapses
-        The synapses that learn, with any sources, delays and time steps; their target
-        must be `neurons` or a subgroup of them.  Other synapses stay fixed.
+        The synapses that learn, with any sources, delays and time steps.  Other synapses stay
+        fixed.  Their targets are `neurons`, or other `GLMNeurons` whose spikes reach `neurons`
+        through these synapses: the hidden neurons, in any number of layers, which may be
+        recurrent.  A target may be a subgroup.
     n_steps : int
         Steps of a presentation.
     labels : array_like of int, shape (n_presentations,), optional
@@ -79,6 +83,10 @@ class Trainer(Described, Group):
         Whether the feedback weights (under the rate rule, if the neurons have any) and
         the biases learn too.
     name : str, optional
+    credit : {"straight-through", "three-factor"} or Credit
+        How hidden neurons learn; see `glmbrian.learning.layered_gradient`.  With "three-factor",
+        the reward is what the gradient of the rule returns as the log-likelihood, minus a running
+        mean.
 
     Attributes
     ----------
@@ -101,7 +109,9 @@ class Trainer(Described, Group):
     set them between runs.  ``Network.restore`` also restores training: the weights, the
     number of the presentation, and the batch.  To restart a source in each presentation,
     set its own variables.  The trainer controls the neurons' `clamp` until training is
-    over, and then sets it to 0.  Neurons have one trainer at a time; several may follow
+    over, and then sets it to 0.  Hidden neurons stay free; their filters are cleared too, and
+    their biases and feedback weights learn.  Errors reach them only through the synapses that
+    learn.  Neurons have one trainer at a time; several may follow
     one another.  If a test has presentations too, call ``neurons.clear()`` before each,
     or the end of one affects the next.
 
@@ -147,11 +157,13 @@ class Trainer(Described, Group):
         learn_feedback: bool = True,
         learn_bias: bool = True,
         name: str = "trainer*",
+        credit: str | Credit = "straight-through",
     ) -> None:
         if not isinstance(neurons, GLMNeurons):
             raise TypeError(f"neurons must be GLMNeurons, not a subgroup, got {neurons!r}")
         self.neurons = neurons
-        self.synapses = _checked_synapses(synapses, neurons)
+        self.synapses = _checked_synapses(synapses)
+        self.credit = get_credit(credit)
         self.n_steps = integer(n_steps, "n_steps")
         self.learning_rate = real(learning_rate, "learning_rate", 0, strict=True)
         self.batch_size = integer(batch_size, "batch_size")
@@ -161,19 +173,24 @@ class Trainer(Described, Group):
         learn_feedback = flag(learn_feedback, "learn_feedback")
         examples = self._checked_examples(labels, targets)
         check_brian_arguments(name=name)
+        self.groups = [neurons, *_hidden_groups(self.synapses, neurons)]
+        self._check_hidden()
         self._check_device()
         self._encoders = [source for source in map(_source, self.synapses) if _has_images(source)]
         for encoder in self._encoders:
             self._check_images(encoder)
 
         BrianObject.__init__(self, clock=neurons.clock, name=name)
-        self.add_dependency(neurons)
         self.learned = []
+        for group in self.groups:
+            self.add_dependency(group)
         for learner in self.synapses:
             self.add_dependency(learner)
-            self.learned.append(_Learned.of_synapses(learner))
-        if self.objective.learns_feedback and learn_feedback and neurons.feedback_basis is not None:
-            self.learned.append(_Learned.of_feedback(neurons))
+            self.learned.append(_Learned.of_synapses(learner, self.groups))
+        for number, group in enumerate(self.groups):
+            is_used = number > 0 or self.objective.learns_feedback
+            if is_used and learn_feedback and group.feedback_basis is not None:
+                self.learned.append(_Learned.of_feedback(group, number))
         self.variables = Variables(self)
         self.variables.add_constant("N", 1)
         self.variables.add_array(
@@ -192,7 +209,7 @@ class Trainer(Described, Group):
         self._steps_planned = 0
         self._leads: dict[str, int] = {}  # how many steps each encoder is ahead
         self._is_first = neurons not in _with_trainer
-        _with_trainer.add(neurons)
+        _with_trainer.update(self.groups)
         if current_target().runs_at_once:
             self._add_operations()
         else:
@@ -260,12 +277,19 @@ class Trainer(Described, Group):
             return
         objects = [part for network in networks_with(self) for part in network.sorted_objects]
         for other in objects:
-            if isinstance(other, Trainer) and other is not self and other.neurons is self.neurons:
-                if other.active and not other.is_over:
+            if isinstance(other, Trainer) and other is not self and other.active:
+                shared = [group for group in self.groups if any(group is one for one in other.groups)]
+                if shared and not other.is_over:
                     raise ValueError(
-                        f"{self.neurons.name} has two trainers at once, {self.name} and {other.name}: "
+                        f"{shared[0].name} has two trainers at once, {self.name} and {other.name}: "
                         "remove one from the network until the other is done"
                     )
+        for group in self.groups[1:]:
+            if group.clock.dt != self.clock.dt:
+                raise ValueError(
+                    f"dt is {group.clock.dt} for the hidden neurons {group.name} and "
+                    f"{self.clock.dt} for {self.name}: use the same dt for both"
+                )
         for encoder in self._encoders:
             self._check_encoder(encoder)
         for encoder in _encoders_before(self.neurons, objects):
@@ -356,6 +380,27 @@ class Trainer(Described, Group):
         self.n_presentations = len(examples)
         return examples
 
+    def _check_hidden(self):
+        hidden = self.groups[1:]
+        if hidden and self.credit.simulates:
+            raise ValueError(
+                f"credit must not simulate the network again in a Trainer, as {self.credit.name!r} "
+                "does; use 'straight-through' or 'three-factor'"
+            )
+        for learner in self.synapses:
+            source, target = _whole(learner.source), _whole(learner.target)
+            if (
+                source.id == self.neurons.id
+                and target.id != source.id
+                and self.objective.clamps_outputs
+            ):
+                raise ValueError(
+                    f"synapses: {learner.name} sends spikes of {source.name} to the hidden neurons "
+                    f"{target.name}, but in training rule={self.objective.name!r} clamps "
+                    f"{source.name}, so in a test the hidden neurons would receive other spikes; leave "
+                    f"{learner.name} out, or use a rule that leaves the outputs free"
+                )
+
     def _check_device(self):
         target = current_target()
         if not target.can_train:
@@ -365,7 +410,11 @@ class Trainer(Described, Group):
             )
         if target.runs_at_once:
             return
-        for name, part in (("activation", self.neurons.activation), ("rule", self.objective)):
+        parts = [("activation", group.activation) for group in self.groups]
+        parts += [("rule", self.objective)]
+        if len(self.groups) > 1:
+            parts.append(("credit", self.credit))
+        for name, part in parts:
             if not part.cpp:
                 raise ValueError(
                     f"{name} {part.name!r} has no C++ form ({type(part).__name__}.cpp), so "
@@ -391,17 +440,18 @@ class Trainer(Described, Group):
         if not now.is_over:
             now.step += 1
         if now.is_over or now.step == 0:
-            self.neurons.clear()
+            for group in self.groups:
+                group.clear()
         if now.is_over:
             return
+        outputs = now.groups[0].spikes
         if not self.objective.clamps_outputs:
-            now.outputs[now.step] = 0
             return
         if now.step == 0:
-            now.outputs[:] = self._desired()
-        desired = now.outputs[now.step]
+            outputs[:] = self._desired()
+        desired = outputs[now.step]
         self._clamp()[:] = np.where(desired, 1, -1)
-        self._record_feedback(np.flatnonzero(desired))
+        self._record_feedback(0, np.flatnonzero(desired))
 
     def _desired(self):
         """Return the desired spikes of this presentation, shape (n_steps, n)."""
@@ -419,9 +469,9 @@ class Trainer(Described, Group):
     def _clamp(self):
         return self.neurons.variables["clamp"].get_value()
 
-    def _record_feedback(self, spikes):
+    def _record_feedback(self, group, spikes):
         for number, learned in enumerate(self.learned):
-            if learned.pathway is None:
+            if learned.pathway is None and learned.group == group:
                 self._record(number, spikes)
 
     def _record(self, number, synapses):
@@ -437,11 +487,13 @@ class Trainer(Described, Group):
         now = self._progress
         if now.step < 0:
             return
-        now.potentials[now.step] = self.neurons.variables["u"].get_value()
-        if not self.objective.clamps_outputs:
-            spikes = np.array(self.neurons.spikes)
-            now.outputs[now.step, spikes] = 1
-            self._record_feedback(spikes)
+        for number, (group, state) in enumerate(zip(self.groups, now.groups)):
+            state.potentials[now.step] = group.variables["u"].get_value()
+            if number > 0 or not self.objective.clamps_outputs:
+                spikes = np.array(group.spikes)
+                state.spikes[now.step] = 0
+                state.spikes[now.step, spikes] = 1
+                self._record_feedback(number, spikes)
         if now.step < self.n_steps - 1:
             return
         self._learn()
@@ -453,20 +505,27 @@ class Trainer(Described, Group):
     def _learn(self):
         """Add the gradient of this presentation to the batch; apply it if the batch is full."""
         now = self._progress
+        outputs = now.groups[0]
         log_likelihood, grad_u = self.objective.gradient(
-            now.potentials, now.outputs, self._label(), self.neurons.activation
+            outputs.potentials, outputs.spikes, self._label(), self.neurons.activation
         )
         self.variables["_log_likelihoods"].get_value()[now.presentation] = log_likelihood
+        reward = log_likelihood - now.baseline.value(log_likelihood)
+        now.baseline.add(log_likelihood)
+        errors = [grad_u]
+        if len(self.groups) > 1:
+            errors = hidden_errors(self.groups, now.groups, self.learned, grad_u, self.credit, reward)
         now.in_batch += 1
-        now.bias_gradient += grad_u.sum(axis=0)
-        bases = dict.fromkeys(learned.basis for learned in self.learned)
-        changes = {basis: correlated(grad_u, basis.matrix) for basis in bases}
+        for state, error in zip(now.groups, errors):
+            state.bias_gradient += error.sum(axis=0)
+        pairs = dict.fromkeys((learned.group, learned.basis) for learned in self.learned)
+        changes = {(group, basis): correlated(errors[group], basis.matrix) for group, basis in pairs}
         for learned, arrivals, gradient in zip(self.learned, now.arrivals, now.gradients):
             # With batches of one, change the weights directly; otherwise sum first.
             into, scale = gradient, 1.0
             if self.batch_size == 1:
                 into, scale = [weight.get_value() for weight in learned.weights], self.learning_rate
-            learned.add(arrivals, scale * changes[learned.basis], into)
+            learned.add(arrivals, scale * changes[learned.group, learned.basis], into)
             arrivals.clear()
         last = now.presentation + 1 == self.n_presentations
         if now.in_batch == self.batch_size or last:
@@ -475,10 +534,11 @@ class Trainer(Described, Group):
     def _apply(self, rate):
         """Move weights and biases along the mean gradient of the batch."""
         now = self._progress
-        if self.learn_bias:
-            bias = self.neurons.variables["bias"].get_value()
-            bias += rate * now.bias_gradient
-        now.bias_gradient[:] = 0.0
+        for group, state in zip(self.groups, now.groups):
+            if self.learn_bias:
+                bias = group.variables["bias"].get_value()
+                bias += rate * state.bias_gradient
+            state.bias_gradient[:] = 0.0
         for learned, gradient in zip(self.learned, now.gradients):
             for weight, change in zip(learned.weights, gradient):
                 values = weight.get_value()
@@ -501,19 +561,32 @@ class _Learned:
     synapse from each neuron to itself."""
 
     weights: list  # one Brian variable per basis function
+    sources: np.ndarray  # the presynaptic neuron of each synapse, in its whole group
     targets: np.ndarray  # the postsynaptic neuron of each synapse
     basis: Basis
     pathway: Any  # delivers the spikes; None for the feedback
+    group: int  # the number of the target among the trainer's groups
+    sender: int | None  # the number of the source, if it is hidden
 
     @classmethod
-    def of_synapses(cls, synapses):
+    def of_synapses(cls, synapses, groups):
         weights, targets = synapses.learned_weights()
-        return cls(weights, targets, synapses.basis, synapses.pre)
+        sources = synapses.learned_sources()
+        numbers = {group.id: number for number, group in enumerate(groups)}
+        sender = numbers.get(_whole(synapses.source).id) or None  # 0 are the outputs
+        group = numbers[_whole(synapses.target).id]
+        return cls(weights, sources, targets, synapses.basis, synapses.pre, group, sender)
 
     @classmethod
-    def of_feedback(cls, neurons):
+    def of_feedback(cls, neurons, group):
         weights = [neurons.variables[name] for name in feedback_weight_names(neurons.feedback_basis)]
-        return cls(weights, np.arange(len(neurons)), neurons.feedback_basis, None)
+        all_neurons = np.arange(len(neurons))
+        basis = neurons.feedback_basis
+        return cls(weights, all_neurons, all_neurons, basis, None, group, group or None)
+
+    def delays(self):
+        """Return the delay of each synapse in steps, or one for all."""
+        return np.zeros(1, dtype=int) if self.pathway is None else delay_steps(self.pathway)
 
     def add(self, arrivals, changes, into):
         """Add `changes` (K, n_steps, n) to the arrays `into` for each spike that arrived."""
@@ -530,14 +603,12 @@ class _Learned:
 class _Progress:
     """How far training has come on the runtime device."""
 
-    # of this presentation
-    potentials: np.ndarray
-    outputs: np.ndarray  # spikes, desired or emitted
+    groups: list["_GroupState"]  # the outputs, then hidden neurons
     # of the batch
-    bias_gradient: np.ndarray
     gradients: list  # one array (K, n_synapses) each; no rows if the batch size is 1
     # of this presentation: (step, synapses) for each set of weights that learns
     arrivals: list
+    baseline: Baseline = field(default_factory=Baseline)
     presentation: int = 0
     step: int = -1  # below 0 between presentations and after the last
     in_batch: int = 0
@@ -545,17 +616,30 @@ class _Progress:
 
     @classmethod
     def at_start(cls, trainer):
-        n = len(trainer.neurons)
         return cls(
-            potentials=np.zeros((trainer.n_steps, n)),
-            outputs=np.zeros((trainer.n_steps, n), dtype=np.uint8),
-            bias_gradient=np.zeros(n),
+            groups=[_GroupState.at_start(len(group), trainer.n_steps) for group in trainer.groups],
             gradients=[
                 np.zeros((len(learned.weights) if trainer.batch_size > 1 else 0, learned.targets.size))
                 for learned in trainer.learned
             ],
             arrivals=[[] for _ in trainer.learned],
         )
+
+
+@dataclass
+class _GroupState:
+    """What is known about a group of neurons."""
+
+    # of this presentation, shape (n_steps, n)
+    potentials: np.ndarray
+    spikes: np.ndarray  # desired or emitted
+    # of the batch
+    bias_gradient: np.ndarray
+
+    @classmethod
+    def at_start(cls, n, n_steps):
+        shape = n_steps, n
+        return cls(np.zeros(shape), np.zeros(shape, dtype=np.uint8), np.zeros(n))
 
 
 class _Recorder(NetworkOperation):
@@ -592,9 +676,14 @@ class _Recorder(NetworkOperation):
         return np.concatenate([delayed, self.at_once[np.repeat(begin, count) + within]])
 
 
+def _whole(group):
+    """Return the whole group, if this is a subgroup."""
+    return getattr(group, "source", group)
+
+
 def _source(synapses):
     """Return the whole group, never a subgroup, that sends spikes to the synapses."""
-    return getattr(synapses.source, "source", synapses.source)
+    return _whole(synapses.source)
 
 
 def _has_images(group):
@@ -606,11 +695,7 @@ def _encoders_before(neurons, objects):
     reached, found = {neurons.name}, {}
     synapses = [part for part in objects if isinstance(part, Synapses)]
     for _ in synapses:
-        sources = [
-            _source(part)
-            for part in synapses
-            if getattr(part.target, "source", part.target).name in reached
-        ]
+        sources = [_source(part) for part in synapses if _whole(part.target).name in reached]
         found = {source.name: source for source in sources if _has_images(source)}
         names = {source.name for source in sources}
         if names <= reached:
@@ -619,7 +704,7 @@ def _encoders_before(neurons, objects):
     return list(found.values())
 
 
-def _checked_synapses(synapses, neurons):
+def _checked_synapses(synapses):
     """Return the `GLMSynapses` that learn as a list."""
     if isinstance(synapses, GLMSynapses):
         synapses = [synapses]
@@ -632,12 +717,27 @@ def _checked_synapses(synapses, neurons):
             raise TypeError(
                 f"synapses must be GLMSynapses or a list of them, got a list with {learner!r}"
             )
-        target = getattr(learner.target, "source", learner.target)
-        if target.id != neurons.id:  # a subgroup knows its neurons by a weak proxy
-            raise ValueError(
-                f"synapses: {learner.name} has the target {target.name}, but the neurons to "
-                f"train are {neurons.name}; give each group of neurons its own trainer"
-            )
         if any(learner is other for other in synapses[:position]):
             raise ValueError(f"synapses: {learner.name} is given twice")
     return synapses
+
+
+def _hidden_groups(synapses, neurons):
+    """Return the other `GLMNeurons` that these synapses drive; their spikes must reach `neurons`."""
+    reached, n_before = {neurons.id}, 0
+    while n_before < len(reached):
+        n_before = len(reached)
+        reached |= {_source(learner).id for learner in synapses if _whole(learner.target).id in reached}
+    hidden = {}
+    for learner in synapses:
+        target = _whole(learner.target)
+        if target.id not in reached:
+            raise ValueError(
+                f"synapses: {learner.name} has the target {target.name}, but the neurons to train are "
+                f"{neurons.name}, and no synapses in the list lead from one to the other; give each "
+                "group of neurons its own trainer, or add the synapses between them"
+            )
+        if target.id != neurons.id:
+            hidden[target.id] = target
+    # A subgroup knows its neurons by a weak proxy; a method of theirs knows them themselves.
+    return [group.clear.__self__ for group in hidden.values()]

@@ -34,16 +34,27 @@ def _add(trainer, operation, code, clock, when, order):
     name = f"{trainer.name}_{operation}"
 
     def cpp_code(owner):
+        activations = "\n".join(
+            f"struct Activation{number} {{{group.activation.cpp}}};"
+            for number, group in enumerate(trainer.groups)
+        )
+        credit = f"struct Credit {{{trainer.credit.cpp}}};" if len(trainer.groups) > 1 else ""
+        learners = "\n    ".join(
+            f"static auto& learner_{number} = glmbrian::shared<glmbrian::Learner<{trainer.n_steps}, "
+            f'{len(group)}>>("{trainer.name}_{number}");'
+            for number, group in enumerate(trainer.groups)
+        )
         return f"""
 namespace {name}_types {{
-struct Activation {{{trainer.neurons.activation.cpp}}};
+{activations}
+{credit}
 struct Objective {{{trainer.objective.cpp}}};
 }}
 static inline int {name}(int done)
 {{
-    using {name}_types::Activation;
-    using {name}_types::Objective;
-    static auto& trainer = glmbrian::trainer<{trainer.n_steps}, {len(trainer.neurons)}>("{trainer.name}");
+    using namespace {name}_types;
+    static auto& trainer = glmbrian::shared<glmbrian::Trainer<{trainer.n_steps}>>("{trainer.name}");
+    {learners}
     {code(trainer).strip()}
     return done;
 }}
@@ -68,14 +79,15 @@ static inline int {name}(int done)
 def _begin(trainer):
     neurons = trainer.neurons
     clear = "\n        ".join(
-        f"std::fill_n({cpp_data(neurons.variables[name])}, {neurons.variables[name].size}, 0);"
-        for name in [*neurons.filter_state, "u"]
+        f"std::fill_n({cpp_data(group.variables[name])}, {group.variables[name].size}, 0);"
+        for group in trainer.groups
+        for name in [*group.filter_state, "u"]
     )
     clamp = f"""
     for (int i = 0; i < {len(neurons)}; i++) {{
         const bool desired = {_desired(trainer, "trainer.step")};
         {cpp_data(neurons.variables["clamp"])}[i] = desired ? 1 : -1;
-        {_record_feedback(trainer, "desired")}
+        if (desired) {{ {_record_feedback(trainer, 0)} }}
     }}"""
     return f"""
     if (trainer.begin_step({trainer.n_presentations})) {{
@@ -85,12 +97,12 @@ def _begin(trainer):
 """
 
 
-def _record_feedback(trainer, spikes):
-    """Return C++ code that records a spike of neuron i if the condition `spikes` holds."""
+def _record_feedback(trainer, group):
+    """Return C++ code that records a spike of neuron i of a group."""
     return "".join(
-        f"if ({spikes}) trainer.record({number}, i);"
+        f"trainer.record({number}, i);"
         for number, learned in enumerate(trainer.learned)
-        if learned.pathway is None
+        if learned.pathway is None and learned.group == group
     )
 
 
@@ -105,58 +117,119 @@ def _record(pathways):
 
 
 def _end(trainer):
-    neurons = trainer.neurons
-    variables = neurons.variables
-    spiked, emitted = _desired(trainer, "t"), ""
-    if not trainer.objective.clamps_outputs:
-        # Record the spikes of this step; earlier ones are already known.
-        spiked = "trainer.emitted[t][i]"
-        emitted = f"""
-    if (trainer.step >= 0) {{
-        bool (&emitted)[{len(neurons)}] = trainer.emitted[trainer.step];
-        std::fill_n(emitted, {len(neurons)}, false);
-        const int32_t* const spikes = {cpp_data(spike_array(neurons))};
-        for (int s = 0; s < spikes[{len(neurons)}]; s++) {{
-            const int i = spikes[s];
-            emitted[i] = true;
-            {_record_feedback(trainer, "true")}
-        }}
-    }}"""
+    clamps = trainer.objective.clamps_outputs
+    record = "\n    ".join(
+        line
+        for number, group in enumerate(trainer.groups)
+        for line in [
+            f"learner_{number}.record_step(trainer.step, {cpp_data(group.variables['u'])});",
+            *([] if clamps and number == 0 else [_record_spikes(trainer, number)]),
+        ]
+    )
+    # Spikes of free outputs are those that were recorded.
+    spiked = _desired(trainer, "t") if clamps else "learner_0.emitted[t][i]"
     outputs = f"[&](int t, int i) -> bool {{ return {spiked}; }}"
-    gradient = f"Objective::gradient<Activation>(trainer.u, {outputs}, {_label(trainer)}, trainer.grad)"
+    gradient = (
+        f"Objective::gradient<Activation0>(learner_0.u, {outputs}, {_label(trainer)}, learner_0.grad)"
+    )
     log_likelihoods = trainer.variables["_log_likelihoods"]
-    written = [log_likelihoods, variables["clamp"]]
-    lines = []
-    if trainer.learn_bias:
-        lines.append(f"trainer.learn_bias({cpp_data(variables['bias'])});")
-        written.append(variables["bias"])
-    for basis in dict.fromkeys(learned.basis for learned in trainer.learned):
-        rows = ", ".join("{" + ", ".join(map(repr, row)) + "}" for row in basis.matrix.tolist())
-        lines += ["{", f"static const double basis[{basis.window}][{basis.n_basis}] = {{{rows}}};"]
-        lines += ["static std::vector<double> change;", "trainer.correlate_all(basis, change);"]
-        for number, learned in enumerate(trainer.learned):
-            if learned.basis is not basis:
-                continue
-            weights = [cpp_data(weight) for weight in learned.weights]
-            targets = "nullptr"
-            if learned.pathway is not None:
-                targets = cpp_data(learned.pathway.synapses.variables["_synaptic_post"])
-            lines += [
-                f"decltype({weights[0]}) const weights_{number}[] = {{{', '.join(weights)}}};",
-                f"trainer.learn({number}, change, {learned.targets.size}, {targets}, weights_{number});",
-            ]
-            written += learned.weights
-        lines.append("}")
-    forget_values(written)
-    body = "\n    ".join(lines)
-    arguments = f"{cpp_data(variables['u'])}, {trainer.batch_size}, {trainer.learning_rate!r}"
-    return f"""{emitted}
-    if (!trainer.end_step({arguments})) return done;
-    {cpp_data(log_likelihoods)}[trainer.presentation] = {gradient};
+    clamp = trainer.neurons.variables["clamp"]
+    forget_values([log_likelihoods, clamp])
+    body = "\n    ".join([*_weights(trainer), *_errors(trainer), *_learn(trainer)])
+    return f"""
+    if (trainer.step < 0) return done;
+    {record}
+    if (!trainer.end_step({trainer.batch_size}, {trainer.learning_rate!r})) return done;
+    const double log_likelihood = {gradient};
+    {cpp_data(log_likelihoods)}[trainer.presentation] = log_likelihood;
     {body}
     if (trainer.end_presentation())
-        std::fill_n({cpp_data(variables["clamp"])}, {len(neurons)}, 0);
+        std::fill_n({cpp_data(clamp)}, {len(trainer.neurons)}, 0);
 """
+
+
+def _record_spikes(trainer, number):
+    spikes = cpp_data(spike_array(trainer.groups[number]))
+    each = f"[&](int i) {{ {_record_feedback(trainer, number)} }}"
+    return f"learner_{number}.record_spikes(trainer.step, {spikes}, {each});"
+
+
+def _weights(trainer):
+    """Return C++ code that names the weights of each set."""
+    for number, learned in enumerate(trainer.learned):
+        weights = [cpp_data(weight) for weight in learned.weights]
+        yield f"decltype({weights[0]}) const weights_{number}[] = {{{', '.join(weights)}}};"
+
+
+def _changes(trainer):
+    """Return numbers for the pairs of a group and a basis, in the order of the groups."""
+    pairs = dict.fromkeys((learned.group, learned.basis) for learned in trainer.learned)
+    return {pair: number for number, pair in enumerate(pairs)}
+
+
+def _errors(trainer):
+    """Return C++ code for the gradient in what arrives, and for the errors of hidden neurons."""
+    changes = _changes(trainer)
+    for (_, basis), number in changes.items():
+        rows = ", ".join("{" + ", ".join(map(repr, row)) + "}" for row in basis.matrix.tolist())
+        yield f"static const double basis_{number}[{basis.window}][{basis.n_basis}] = {{{rows}}};"
+        yield f"static std::vector<double> change_{number};"
+    hidden = range(1, len(trainer.groups))
+    if hidden:
+        yield "const double reward = trainer.reward(log_likelihood);"
+    # A spike changes potentials in later steps only.
+    yield f"for (int t = {trainer.n_steps - 1}; t >= 0; t--) {{"
+    for (group, _), number in changes.items():
+        yield f"    learner_{group}.correlate_step(basis_{number}, t, change_{number});"
+    for group in hidden:
+        yield f"    std::fill_n(learner_{group}.in_spikes, {len(trainer.groups[group])}, 0.0);"
+    for number, learned in enumerate(trainer.learned):
+        if learned.sender is None:
+            continue
+        yield (
+            f"    trainer.add_effect(t, change_{changes[learned.group, learned.basis]}, "
+            f"{len(trainer.groups[learned.group])}, {learned.targets.size}, "
+            f"{_ends(learned, 'pre')}, {_ends(learned, 'post')}, {_delay(learned)}, weights_{number}, "
+            f"learner_{learned.sender}.in_spikes);"
+        )
+    for group in hidden:
+        yield f"    learner_{group}.find_errors<Credit, Activation{group}>(t, reward);"
+    yield "}"
+
+
+def _learn(trainer):
+    """Return C++ code that changes biases and weights, or adds to the gradient of the batch."""
+    written = []
+    if trainer.learn_bias:
+        for number, group in enumerate(trainer.groups):
+            yield f"trainer.learn_bias(learner_{number}, {cpp_data(group.variables['bias'])});"
+            written.append(group.variables["bias"])
+    changes = _changes(trainer)
+    for number, learned in enumerate(trainer.learned):
+        yield (
+            f"trainer.learn({number}, change_{changes[learned.group, learned.basis]}, "
+            f"{len(trainer.groups[learned.group])}, {learned.targets.size}, "
+            f"{_ends(learned, 'post')}, weights_{number});"
+        )
+        written += learned.weights
+    forget_values(written)
+
+
+def _ends(learned, end):
+    """Return the C++ array of the neuron at one end of each synapse, "pre" or "post"."""
+    if learned.pathway is None:
+        return "nullptr"
+    return cpp_data(learned.pathway.synapses.variables[f"_synaptic_{end}"])
+
+
+def _delay(learned):
+    """Return a C++ function of the delay of a synapse in steps."""
+    if learned.pathway is None:
+        return "[](size_t) { return 0; }"
+    variable = learned.pathway.variables["delay"]
+    which = "0" if variable.scalar else "s"
+    dt = float(learned.pathway.source.clock.dt_)
+    return f"[&](size_t s) {{ return (int)({cpp_data(variable)}[{which}] / {dt!r} + 0.5); }}"
 
 
 def _desired(trainer, step):

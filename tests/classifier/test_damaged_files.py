@@ -22,12 +22,19 @@ X = np.random.default_rng(0).integers(0, 256, (12, 5))
 Y = np.tile(["blue", "green", "red"], 4)
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
+@pytest.fixture(scope="module", params=[(), (4, 3)], ids=["two layers", "hidden layers"])
+def model(request, tmp_path_factory):
     """A small classifier with everything that a file can hold, and its file."""
+    hidden = {}
+    if request.param:
+        hidden = dict(
+            hidden=request.param,
+            hidden_basis=glm.CustomBasis([[1.0, 0.5]]),
+            hidden_feedback=glm.CustomBasis([[0.5]]),
+        )
     classifier = glm.GLMClassifier(
         "rate", n_steps=2, n_epochs=2, device="runtime", random_state=1, verbose=False,
-        basis=glm.CustomBasis([[1.0, 0.0], [0.5, 1.0]]), scale_inputs=True,
+        basis=glm.CustomBasis([[1.0, 0.0], [0.5, 1.0]]), scale_inputs=True, **hidden,
     )  # fmt: skip
     classifier.fit(X, Y)
     classifier.feature_names_in_ = np.array(list("abcde"), dtype=object)  # as from a data frame
@@ -44,13 +51,19 @@ def content_of(path):
 def everything(classifier):
     """Return, as bytes, everything that predictions and further training depend on."""
     parameters = classifier.get_params()
-    parameters["basis"] = parameters["basis"] and parameters["basis"].matrix.tolist()
+    for name in ("basis", "hidden_basis", "hidden_feedback"):
+        parameters[name] = parameters[name] and parameters[name].matrix.tolist()
     state = {
         name: (value.dtype.str, value.shape, value.tolist()) if isinstance(value, np.ndarray) else value
         for name, value in vars(classifier).items()
         if name not in ("timing_", "decisions_", *parameters)
     }
     state["basis_"] = classifier.basis_.matrix.tolist()
+    state["hidden_layers_"] = [
+        [layer.weights.tolist(), layer.feedback.tolist(), layer.bias.tolist()]
+        + [basis.matrix.tolist() for basis in (layer.basis, layer.feedback_basis)]
+        for layer in classifier.hidden_layers_
+    ]
     scaler = classifier.scaler_
     state["scaler_"] = scaler and (scaler.data_min_.tolist(), scaler.data_max_.tolist())
     return json.dumps([parameters, state], sort_keys=True, default=str)
@@ -173,6 +186,7 @@ def test_every_field_is_checked(model, tmp_path, has_checksum):
             loaded.bias_,
             loaded.basis_.matrix,
             loaded.history_,
+            *(array for layer in loaded.hidden_layers_ for array in (layer.weights, layer.bias)),
         )
         assert all(np.all(np.isfinite(array)) for array in learned), what
         assert all(type(key) is int for key in loaded.streams_.to_file()), what
@@ -218,6 +232,15 @@ def test_errors_say_what_is_wrong(model, tmp_path):
         ({"parameters": {"n_steps": 2}}, "it lacks the parameter 'activation'"),
     ]:  # fmt: skip
         refused({**content, "config": np.array(json.dumps({**config, **change}))}, path, match)
+    if "hidden_basis" in content:
+        bias = content["hidden_0_bias"]
+        refused({**content, "hidden_1_bias": bias}, path, r"hidden_1_weights must have the shape")
+        without = {name: content[name] for name in content if name != "hidden_1_bias"}
+        refused(without, path, "it lacks 'hidden_1_bias'")
+        refused({**content, "hidden_3_bias": bias}, path, "it lacks a hidden layer")
+        refused({**without, "hidden_9999999_bias": bias}, path, "it holds an unknown part")
+        without = {name: content[name] for name in content if name != "hidden_basis"}
+        refused(without, path, "hidden_basis must be there")
 
 
 def test_archives_of_other_programs(model, tmp_path):
