@@ -147,6 +147,10 @@ def pytest_collection_finish():
 
 
 def pytest_collection_modifyitems(items):
+    if os.environ.get("GLMBRIAN_EXHAUSTIVE") != "1":
+        for item in items:
+            if item.get_closest_marker("exhaustive"):
+                item.add_marker(pytest.mark.skip(reason="takes long, so only in make test-exhaustive"))
     if not has_compiler():
         for item in items:
             if item.get_closest_marker("compiled"):

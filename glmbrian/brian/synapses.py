@@ -293,8 +293,9 @@ class GLMSynapses(Described, Synapses):
         --------
         >>> import glmbrian as glm
         >>> neurons = glm.GLMNeurons(3, {"coupling": glm.IndicatorBasis(2)})
-        >>> glm.GLMSynapses(neurons[1:], neurons, "coupling", ([0, 1], [1, 2])).learned_sources()
-        array([1, 2])
+        >>> synapses = glm.GLMSynapses(neurons[1:], neurons, "coupling", ([0, 1], [1, 2]))
+        >>> synapses.learned_sources().tolist()
+        [1, 2]
         """
         return self._pre + getattr(self.source, "start", 0)
 

@@ -26,9 +26,11 @@ from .files import EXPORTED, check_can_be_saved, load_classifier, save_classifie
 from .input_range import InputRange
 from .labels import check_known, check_weights
 from .learned import HiddenLayer, Learned
+from .settings import refuse_early_stopping
 from .streams import Streams
 from .testing import check_fitted, decided_labels, is_fitted, prepare_test
 from .training import prepare, prepare_more, train, unchanged_on_error
+from .validation import fit_until_no_better
 
 #: The paper's choices, for ``GLMClassifier(**PAPER_SETTINGS)``.  From this start
 #: and at this rate some seeds end in a bad optimum (see docs/design.md).
@@ -119,6 +121,16 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
     average : float
         The last so many of the epochs, as a fraction: `fit` returns the mean of the parameters
         after each of these.  `partial_fit` does not average.
+    early_stopping : bool
+        Hold out a part of the data in `fit`, test on it after each epoch, stop when its accuracy
+        no longer improves, and keep the parameters of the best epoch; as in scikit-learn's
+        ``MLPClassifier``.
+    validation_fraction : float
+        The fraction of the presentations of each class to hold out.
+    n_iter_no_change : int
+        Training stops after more than this many epochs in a row without an improvement.
+    tol : float
+        The accuracy improves if it exceeds the best so far by this.
 
     Attributes
     ----------
@@ -134,6 +146,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
     basis_ : Basis
     history_ : ndarray of float, shape (n_epochs,)
         Mean log-likelihood of the presentations of each epoch.
+    validation_scores_ : ndarray of float, shape (n_epochs,)
+        With `early_stopping`, the accuracy on the presentations held out, after each epoch.
     n_presentations_ : int
         Presentations learned from so far; `partial_fit` continues the numbering from here.
     streams_ : glmbrian.classifier.streams.Streams
@@ -172,6 +186,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
     history_: NDArray[np.float64]
     n_presentations_: int
     streams_: Streams
+    validation_scores_: NDArray[np.float64]
     timing_: dict[str, Any]
     decisions_: Decisions
     n_features_in_: int
@@ -209,6 +224,10 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         credit: str | Credit = "straight-through",
         learning_rate_schedule: str | Schedule = "constant",
         average: float = 0.0,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
+        tol: float = 1e-4,
     ) -> None:
         self.decoding = decoding
         self.n_steps = n_steps
@@ -237,6 +256,10 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         self.credit = credit
         self.learning_rate_schedule = learning_rate_schedule
         self.average = average
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -327,7 +350,10 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         True
         """
         with unchanged_on_error([self]):
-            train([self], prepare([self], X, y, sample_weight))
+            if self.early_stopping:
+                fit_until_no_better(self, X, y, sample_weight)
+            else:
+                train([self], prepare([self], X, y, sample_weight))
         return self
 
     def partial_fit(
@@ -375,6 +401,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         >>> classifier.n_presentations_, classifier.history_.shape
         (40, (2,))
         """
+        refuse_early_stopping(self, "partial_fit")
         is_first = not is_fitted(self)
         if is_first and classes is None:
             raise ValueError(
@@ -430,7 +457,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         True
         """
         # Earlier decisions and timing belong to other parameters.
-        for name in ("decisions_", "timing_", "feature_names_in_"):
+        for name in ("decisions_", "timing_", "feature_names_in_", "validation_scores_"):
             self.__dict__.pop(name, None)
         self.weights_ = learned.parameters.weights
         self.bias_ = learned.parameters.bias
@@ -448,6 +475,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         self.inputs_seen_ = learned.inputs_seen
         if learned.timing is not None:
             self.timing_ = asdict(learned.timing)
+        if learned.validation_scores is not None:
+            self.validation_scores_ = learned.validation_scores
         if learned.feature_names is not None:
             self.feature_names_in_ = learned.feature_names
 
@@ -493,6 +522,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         True
         """
         choice(self.device, "device (of an export)", exporting_devices())
+        refuse_early_stopping(self, "export")
         check_can_be_saved(self)
         untrained = clone(self)
         prepared = prepare([untrained], X, y)

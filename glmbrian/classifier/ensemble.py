@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from ..core.bases import Basis
 from ..support.validation import integer
 from .classifier import GLMClassifier
+from .settings import refuse_early_stopping
 from .training import prepare, train, unchanged_on_error
 
 #: The parameters in which the members of an ensemble may differ.
@@ -67,6 +68,7 @@ def fit_ensemble(
     (784, 2, 2)
     """
     members = _check_alike(classifiers)
+    refuse_early_stopping(members[0], "fit_ensemble")
     n_jobs = cpu_count() if n_jobs is None else integer(n_jobs, "n_jobs")
     with unchanged_on_error(members):
         train(members, prepare(members, X, y, sample_weight, one_row_each=True), n_jobs)

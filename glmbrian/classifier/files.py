@@ -57,6 +57,8 @@ def save_classifier(classifier: "GLMClassifier", path: str | Path) -> None:
         content["hidden_basis"] = layers[0].basis.matrix
         if layers[0].feedback_basis is not None:
             content["hidden_feedback_basis"] = layers[0].feedback_basis.matrix
+    if hasattr(classifier, "validation_scores_"):
+        content["validation_scores"] = classifier.validation_scores_
     scaler = classifier.scaler_
     if scaler is not None:
         content["input_range"] = np.array([scaler.data_min_, scaler.data_max_])
@@ -138,6 +140,7 @@ def _restored(kind, saved):
             feature_names=None if names is None else names.astype(object),
             hidden_basis=saved.hidden_basis,
             hidden_feedback=saved.hidden_feedback,
+            validation_scores=saved.validation_scores,
         )
     )
     fitted_network(classifier)  # raises if it is too large

@@ -57,6 +57,7 @@ class Learned:
     scaler : MinMaxScaler, optional
     inputs_seen : InputRange, optional
     feature_names : ndarray of str, shape (n_inputs,), optional
+    validation_scores : ndarray of float, shape (n_epochs,), optional
     hidden_basis, hidden_feedback : Basis, optional
         Bases of the hidden layers' kernels, and of their feedback kernels.
     """
@@ -73,6 +74,7 @@ class Learned:
     feature_names: np.ndarray | None = None
     hidden_basis: Basis | None = None
     hidden_feedback: Basis | None = None
+    validation_scores: np.ndarray | None = None
 
     @property
     def hidden_layers(self) -> list[HiddenLayer]:

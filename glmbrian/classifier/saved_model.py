@@ -29,10 +29,14 @@ _KINDS = {
     "config": "U",
     "input_range": "f",
     "feature_names": "U",
+    "validation_scores": "f",
     "hidden_basis": "f",
     "hidden_feedback_basis": "f",
 }
-_OPTIONAL = ("input_range", "feature_names", "hidden_basis", "hidden_feedback_basis")
+_OPTIONAL = (
+    *("input_range", "feature_names", "validation_scores"),
+    *("hidden_basis", "hidden_feedback_basis"),
+)
 
 #: The parts that each hidden layer has, by its number.
 _LAYER_PARTS = ("weights", "feedback", "bias")
@@ -53,6 +57,7 @@ _LATER_PARAMETERS = (
     *("class_weight", "scale_inputs"),
     *("hidden", "hidden_basis", "hidden_feedback", "credit"),
     *("learning_rate_schedule", "average"),
+    *("early_stopping", "validation_fraction", "n_iter_no_change", "tol"),
 )
 
 
@@ -71,6 +76,7 @@ class SavedModel:
     has_checksum : bool
         Files of version 0.1 have none.
     hidden_basis, hidden_feedback : Basis, optional
+    validation_scores : ndarray of float, shape (n_epochs,), optional
     """
 
     parameters: dict[str, Any]
@@ -87,6 +93,7 @@ class SavedModel:
     has_checksum: bool
     hidden_basis: Basis | None
     hidden_feedback: Basis | None
+    validation_scores: np.ndarray | None
 
     @classmethod
     def read(cls, path: str | Path, names: Iterable[str]) -> "SavedModel":
@@ -147,6 +154,7 @@ class SavedModel:
             has_checksum=archive.has_checksum,
             hidden_basis=hidden_basis,
             hidden_feedback=hidden_feedback,
+            validation_scores=_validation_scores(content),
         )
         if "n_presentations" in config and len(saved.history) > saved.n_presentations:
             raise ValueError(
@@ -244,6 +252,15 @@ def _input_range(content, n_inputs):
         if np.any(lowest > highest) or not np.all(np.isfinite(highest - lowest)):
             raise ValueError("input_range must hold the lowest values of the inputs, then the highest")
     return input_range
+
+
+def _validation_scores(content):
+    if "validation_scores" not in content:
+        return None
+    scores = finite_array(content["validation_scores"], "validation_scores", content["history"].shape)
+    if np.any((scores < 0) | (scores > 1)):
+        raise ValueError("validation_scores must be from 0 to 1")
+    return scores
 
 
 def _feature_names(content, n_inputs):

@@ -54,6 +54,27 @@ def check_settings(classifier: "GLMClassifier") -> None:
     _check_hidden(classifier)
     get_schedule(classifier.learning_rate_schedule)
     real(classifier.average, "average", 0, 1)
+    _check_early_stopping(classifier)
+
+
+def _check_early_stopping(classifier):
+    stops = flag(classifier.early_stopping, "early_stopping")
+    fraction = real(classifier.validation_fraction, "validation_fraction", 0, 1, strict=True)
+    if fraction == 1:
+        raise ValueError("validation_fraction must be below 1, got 1")
+    _count(classifier.n_iter_no_change, "n_iter_no_change")
+    real(classifier.tol, "tol", 0)
+    if stops and classifier.average:
+        raise ValueError(
+            "average must be 0 with early_stopping=True, which keeps the parameters of the best epoch, "
+            f"got {classifier.average}"
+        )
+
+
+def refuse_early_stopping(classifier: "GLMClassifier", caller: str) -> None:
+    """Raise if a classifier stops early, for a `caller` that cannot."""
+    if classifier.early_stopping:
+        raise ValueError(f"early_stopping must be False for {caller}; use fit")
 
 
 def _check_hidden(classifier):

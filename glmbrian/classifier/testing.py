@@ -45,14 +45,18 @@ def prepare_test(classifier: "GLMClassifier", X: ArrayLike, first_presentation: 
     check_settings(classifier)
     check_rejection(classifier, classifier.classes_)
     inputs = check_inputs(classifier, X)
-    network = fitted_network(classifier)
+    return prepared_test(classifier, inputs, first_presentation)
+
+
+def prepared_test(classifier: "GLMClassifier", inputs: Inputs, first_presentation: int = 0) -> TestRun:
+    """Return the `TestRun` for checked `inputs`."""
     most = 2**63 - 1 - len(inputs)
     testing = Testing(
         input_key=classifier.streams_.test_inputs,
         output_key=classifier.streams_.test_outputs,
         first_presentation=integer(first_presentation, "first_presentation", 0, most),
     )
-    return TestRun(network, learned_parameters(classifier), inputs, testing)
+    return TestRun(fitted_network(classifier), learned_parameters(classifier), inputs, testing)
 
 
 def decided_labels(

@@ -137,7 +137,7 @@ def prepare(
     n = len(inputs)
     training = replace(
         training,
-        rate_factors=_rate_factors(first, 0, training.n_epochs * n, n),
+        rate_factors=rate_factors_of(first, 0, training.n_epochs * n, n),
         n_averaged=math.ceil(first.average * training.n_epochs),
     )
     return Prepared(network, starts, streams, inputs, labels, known, training, **_seen(first))
@@ -169,7 +169,7 @@ def prepare_more(
     training = _training([classifier], streams, weights, labels, known)
     first, n = classifier.n_presentations_, len(inputs)
     training = replace(
-        training, first_presentation=first, rate_factors=_rate_factors(classifier, first, n, n)
+        training, first_presentation=first, rate_factors=rate_factors_of(classifier, first, n, n)
     )
     start = learned_parameters(classifier)
     seen = _seen(classifier)
@@ -287,7 +287,9 @@ def _seen(classifier) -> dict[str, Any]:
     }
 
 
-def _rate_factors(classifier, first, n, n_an_epoch):
+def rate_factors_of(
+    classifier: "GLMClassifier", first: int, n: int, n_an_epoch: int
+) -> NDArray[np.float64] | None:
     """Return the factors of the learning rate in `n` presentations from number `first` on."""
     n_planned = int(classifier.n_epochs) * n_an_epoch
     return rate_factors(classifier.learning_rate_schedule, first, n, n_planned)

@@ -20,6 +20,9 @@ def plot_learning_curve(
 ) -> "Axes":
     """Plot the mean log-likelihood of the training presentations in each epoch.
 
+    Of a classifier that was fitted with `early_stopping`, the validation accuracy is shown too, on
+    an axis at the right.
+
     For several fits, such as fits with several seeds, plot the mean over them, with a
     band of one standard deviation on either side.
 
@@ -90,6 +93,11 @@ def plot_learning_curve(
     ax.set_ylabel("mean log-likelihood [nats]")
     if label is not None:
         ax.legend(loc="best", fontsize="small")
+    if isinstance(classifier, GLMClassifier) and hasattr(classifier, "validation_scores_"):
+        right = ax.twinx()
+        scores = classifier.validation_scores_
+        right.plot(np.arange(1, len(scores) + 1), scores, color="tab:blue", linestyle="--")
+        right.set_ylabel("validation accuracy", color="tab:blue")
     return ax
 
 

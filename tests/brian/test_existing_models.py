@@ -69,7 +69,7 @@ def make_network(window=SHORT, delay=2 * ms):
 
 TARGETS = [
     "numpy",
-    pytest.param("cython", marks=[pytest.mark.compiled, pytest.mark.long]),
+    pytest.param("cython", marks=[pytest.mark.compiled, pytest.mark.exhaustive]),
     pytest.param("cpp_standalone", marks=pytest.mark.compiled),
 ]
 #: Steps of three runs: of 1 ms, of 1 ms after `clear`, of 0.5 ms.

@@ -16,8 +16,7 @@ X, Y = DIGITS.X_train, DIGITS.y_train
 DEVICES = ["runtime", pytest.param("cpp_standalone", marks=pytest.mark.compiled)]
 
 
-@pytest.mark.parametrize("batch_size", [1, 7])
-@pytest.mark.parametrize("decoding", ["first-to-spike", "rate"])
+@pytest.mark.parametrize("decoding, batch_size", [("first-to-spike", 7), ("rate", 1)])
 @pytest.mark.parametrize("device", DEVICES)
 def test_each_replica_is_its_own_run(device, decoding, batch_size):
     one = glm.GLMClassifier(

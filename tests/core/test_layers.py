@@ -192,7 +192,7 @@ SPIKES = np.array([[1, 0], [1, 1], [0, 1]])
         ((2, 1, 2), True, "first-to-spike"),
         ((2, 1, 2), True, "rate"),
         ((2, 1, 1, 2), False, "rate"),
-        ((2, 1, 1, 2), True, "first-to-spike"),
+        pytest.param((2, 1, 1, 2), True, "first-to-spike", marks=pytest.mark.exhaustive),
     ],
 )
 def test_the_mean_of_unbiased_credit_is_the_exact_gradient(sizes, feedback, rule):

@@ -10,7 +10,8 @@ from glmbrian import learning
 from glmbrian.core.credit import Baseline
 
 CPP = pytest.param("cpp_standalone", marks=pytest.mark.compiled)
-CYTHON = pytest.param("cython", marks=[pytest.mark.compiled, pytest.mark.long])
+#: Brian compiles each operation of its Cython target by itself: several minutes in all.
+CYTHON = pytest.param("cython", marks=[pytest.mark.compiled, pytest.mark.exhaustive])
 N_INPUTS, N_STEPS, N_PRESENTATIONS = 6, 6, 200
 RATE = 0.2
 

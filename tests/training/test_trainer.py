@@ -518,6 +518,7 @@ def test_trainers_show_how_far_they_are():
 
 def test_readout_of_a_recurrent_network():
     """Which of two patterns drives excitatory and inhibitory integrate-and-fire neurons."""
+    prefs.codegen.target = "numpy"  # Cython would take longer to compile
     seed(8)
     random = np.random.default_rng(8)
     n_train, n_test, n_steps = 100, 40, 20
