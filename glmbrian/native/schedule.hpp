@@ -191,24 +191,24 @@ private:
 template <int REPLICAS, int NEURONS, int FEEDBACK>
 class OwnParameters {
 public:
-    static constexpr int N = REPLICAS * NEURONS;
-    double bias[N], feedback[N * FEEDBACK + 1];  // a C++ array is never empty
+    static constexpr int TOTAL = REPLICAS * NEURONS;  // not N, which Brian2GeNN defines as a macro
+    double bias[TOTAL], feedback[TOTAL * FEEDBACK + 1];  // a C++ array is never empty
 
     // `values` holds the feedback weights and biases, as in glmbrian.devices.problem.Parameters;
     // returns what follows them.
     const double* load(const double* values)
     {
-        std::copy_n(values, N * FEEDBACK, feedback);
-        std::copy_n(values + N * FEEDBACK, N, bias);
+        std::copy_n(values, TOTAL * FEEDBACK, feedback);
+        std::copy_n(values + TOTAL * FEEDBACK, TOTAL, bias);
         clear();
-        return values + N * (FEEDBACK + 1);
+        return values + TOTAL * (FEEDBACK + 1);
     }
 
     template <class File>
     void save(File& file) const
     {
-        file.write(feedback, N * FEEDBACK);
-        file.write(bias, N);
+        file.write(feedback, TOTAL * FEEDBACK);
+        file.write(bias, TOTAL);
     }
 
     // Adds the gradient of a presentation in which neuron i spiked in step t if `spiked(t, i)`.
@@ -244,12 +244,12 @@ public:
 
     void clear()
     {
-        std::fill_n(bias_gradient_, N, 0.0);
-        std::fill_n(feedback_gradient_, N * FEEDBACK, 0.0);
+        std::fill_n(bias_gradient_, TOTAL, 0.0);
+        std::fill_n(feedback_gradient_, TOTAL * FEEDBACK, 0.0);
     }
 
 private:
-    double bias_gradient_[N], feedback_gradient_[N * FEEDBACK + 1];
+    double bias_gradient_[TOTAL], feedback_gradient_[TOTAL * FEEDBACK + 1];
 };
 
 }  // namespace glmbrian
