@@ -419,13 +419,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             else:
                 prepared = prepare_more(self, X, y, sample_weight, classes)
                 earlier = self.history_
-            factors = prepared.training.rate_factors
-            one_epoch = replace(
-                prepared.training,
-                n_epochs=1,
-                rate_factors=None if factors is None else factors[: len(prepared.inputs)],
-                n_averaged=0,
-            )
+            one_epoch = prepared.training.epoch(0, len(prepared.inputs))
             train([self], replace(prepared, training=one_epoch))
             self.history_ = np.concatenate([earlier, self.history_])
         return self
@@ -485,8 +479,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         if "_keys" in state:  # pickled by version 0.1
             state["streams_"] = Streams.from_file(state.pop("_keys"))
         # Pickled before there were hidden layers
-        defaults = {name: value for name, value in type(self)().get_params().items()}
-        state = {**defaults, **state}
+        state = {**type(self)().get_params(), **state}
         if "weights_" in state:
             state.setdefault("hidden_layers_", [])
         super().__setstate__(state)
@@ -776,9 +769,9 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         ``feedback_basis``, ``classes``, ``history`` and ``config`` (JSON), and can be read
         with ``numpy.load(path, allow_pickle=False)``.  For each hidden layer it holds
         ``hidden_0_weights``, ``hidden_0_feedback`` and ``hidden_0_bias``, and for all of them
-        ``hidden_basis``, and ``hidden_feedback_basis`` if they have feedback kernels.  ``input_range`` (the lowest and the
-        highest value of each input in training) and ``feature_names`` are included if
-        the classifier has them.  ``format`` is the version of this format, and ``checksum``
+        ``hidden_basis``, and ``hidden_feedback_basis`` if they have feedback kernels.
+        ``input_range`` (the lowest and the highest value of each input in training),
+        ``feature_names`` and ``validation_scores`` are included if the classifier has them.  ``format`` is the version of this format, and ``checksum``
         reveals whether any part was changed.
 
         Parameters

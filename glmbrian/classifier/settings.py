@@ -89,12 +89,12 @@ def _check_hidden(classifier):
     for name in ("hidden_basis", "hidden_feedback"):
         if getattr(classifier, name) is not None:
             as_basis(getattr(classifier, name), name)
-    if sizes and get_credit(classifier.credit).simulates and not classifier.objective.clamps_outputs:
+    credit = get_credit(classifier.credit)
+    if sizes and credit.simulates and not classifier.objective.clamps_outputs:
         raise ValueError(
             f"credit={classifier.credit!r} needs an objective that clamps the outputs, but decoding="
             f"{classifier.decoding!r} leaves them free; use another credit"
         )
-    get_credit(classifier.credit)
 
 
 def _count(value, name):

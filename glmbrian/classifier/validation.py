@@ -34,20 +34,14 @@ def fit_until_no_better(
     train_rows, kept = _split(classifier, prepared)
     held_out = replace(prepared.inputs, data=prepared.inputs.data[kept])
     labels = prepared.classes[prepared.labels[kept]]
-    prepared = _part(prepared, train_rows)
-    n = len(train_rows)
-    factors = rate_factors_of(classifier, 0, int(classifier.n_epochs) * n, n)
+    prepared = _part(classifier, prepared, train_rows)
+    training = prepared.training
     history: list[float] = []
     scores: list[float] = []
     best, best_score, n_no_change = {}, -np.inf, 0
-    for epoch in range(int(classifier.n_epochs)):
-        training = replace(
-            prepared.training,
-            n_epochs=1,
-            first_presentation=epoch * n,
-            rate_factors=None if factors is None else factors[epoch * n : (epoch + 1) * n],
-        )
-        train([classifier], replace(prepared, training=training))
+    for epoch in range(training.n_epochs):
+        one_epoch = training.epoch(epoch, len(train_rows))
+        train([classifier], replace(prepared, training=one_epoch))
         prepared = replace(prepared, starts=[learned_parameters(classifier)])
         history.append(float(classifier.history_[0]))
         scores.append(_accuracy(classifier, held_out, labels))
@@ -81,14 +75,19 @@ def _split(classifier, prepared):
     return train_rows, kept
 
 
-def _part(prepared: Prepared, rows: np.ndarray) -> Prepared:
-    training = prepared.training
+def _part(classifier, prepared: Prepared, rows: np.ndarray) -> Prepared:
+    """Return what is needed to train on some of the presentations."""
+    training, n = prepared.training, len(rows)
     weights = training.sample_weights
     return replace(
         prepared,
         inputs=replace(prepared.inputs, data=prepared.inputs.data[rows]),
         labels=prepared.labels[rows],
-        training=replace(training, sample_weights=None if weights is None else weights[:, rows]),
+        training=replace(
+            training,
+            sample_weights=None if weights is None else weights[:, rows],
+            rate_factors=rate_factors_of(classifier, 0, training.n_epochs * n, n),
+        ),
     )
 
 

@@ -79,6 +79,45 @@ class Activation:
     cpp: str = ""
     namespace: dict[str, Any] = field(default_factory=dict)
 
+    def probability_slope(self, u: Any) -> Any:
+        """Return the derivative of g(u).
+
+        Parameters
+        ----------
+        u : ndarray of float
+
+        Returns
+        -------
+        ndarray of float, of the same shape
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> float(SIGMOID.probability_slope(np.zeros(1))[0])
+        0.25
+        """
+        return self.log_spike_slope(u) * self.probability(u)
+
+    def log_probability_slope(self, u: Any, spikes: np.ndarray) -> Any:
+        """Return the derivative of the log-probability of `spikes` with respect to `u`.
+
+        Parameters
+        ----------
+        u : ndarray of float
+        spikes : ndarray of 0/1, of the same shape
+
+        Returns
+        -------
+        ndarray of float, of the same shape
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> SIGMOID.log_probability_slope(np.zeros(2), np.array([1, 0])).tolist()
+        [0.5, -0.5]
+        """
+        return np.where(spikes, self.log_spike_slope(u), self.log_silence_slope(u))
+
     def __reduce_ex__(self, protocol):
         # A copied or unpickled built-in activation is the same object.
         if _BY_NAME.get(self.name) is self:

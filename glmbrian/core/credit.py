@@ -83,7 +83,7 @@ class StraightThrough(Credit):
         return presentation.straight_through_slopes()
 
     def slope(self, activation, potentials, spikes, in_spikes, reward):
-        return activation.log_spike_slope(potentials) * activation.probability(potentials) * in_spikes
+        return activation.probability_slope(potentials) * in_spikes
 
 
 class Flip(Credit):
@@ -144,9 +144,7 @@ class ThreeFactor(Credit):
         ]
 
     def slope(self, activation, potentials, spikes, in_spikes, reward):
-        return reward * np.where(
-            spikes, activation.log_spike_slope(potentials), activation.log_silence_slope(potentials)
-        )
+        return reward * activation.log_probability_slope(potentials, spikes)
 
 
 class Baseline:

@@ -179,8 +179,7 @@ class Layer:
         >>> float(Layer([[1.0]], [[[2.0]]], [0.0]).probability_slope(np.zeros(1))[0])
         0.25
         """
-        activation = self.activation
-        return activation.log_spike_slope(potentials) * activation.probability(potentials)
+        return self.activation.probability_slope(potentials)
 
     def log_probability_slope(
         self, potentials: NDArray[np.float64], spikes: np.ndarray
@@ -203,12 +202,7 @@ class Layer:
         >>> layer.log_probability_slope(np.zeros((2, 1)), np.array([[1], [0]])).ravel()
         array([ 0.5, -0.5])
         """
-        activation = self.activation
-        return np.where(
-            spikes,
-            activation.log_spike_slope(potentials),
-            activation.log_silence_slope(potentials),
-        )
+        return self.activation.log_probability_slope(potentials, spikes)
 
 
 @dataclass(frozen=True)

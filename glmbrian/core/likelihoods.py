@@ -310,8 +310,7 @@ def rate_gradient(
     """
     spikes = targets.astype(bool)
     log_likelihood = np.where(spikes, activation.log_spike(u), activation.log_silence(u))
-    grad_u = np.where(spikes, activation.log_spike_slope(u), activation.log_silence_slope(u))
-    return float(log_likelihood.sum()), grad_u
+    return float(log_likelihood.sum()), activation.log_probability_slope(u, spikes)
 
 
 def desired_train(n_steps: int, period: int) -> NDArray[np.uint8]:

@@ -287,6 +287,17 @@ class Training:
     rate_factors: NDArray[np.float64] | None = None
     n_averaged: int = 0
 
+    def epoch(self, number: int, n_items: int) -> "Training":
+        """Return the settings of one epoch of `n_items` presentations, without averaging."""
+        first, factors = number * n_items, self.rate_factors
+        return replace(
+            self,
+            n_epochs=1,
+            n_averaged=0,
+            first_presentation=self.first_presentation + first,
+            rate_factors=None if factors is None else factors[first : first + n_items],
+        )
+
     def of_replicas(self, replicas: slice) -> "Training":
         """Return the settings of a slice of the replicas."""
         weights = self.sample_weights

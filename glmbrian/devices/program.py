@@ -66,10 +66,10 @@ class CompiledDevice(Device):
 
     def check(self, network, training=None, inputs=None):
         parts = {"activation": network.activation, "objective": network.objective}
-        if network.hidden.sizes:
+        if network.hidden.sizes and training is not None:
             parts["credit"] = network.credit
         for kind, part in parts.items():
-            if not part.cpp and not (kind == "credit" and training is None):
+            if not part.cpp:
                 raise ValueError(
                     f"{kind} {part.name!r} has no C++ form ({kind.title()}.cpp), so device must be "
                     "'runtime'"

@@ -5,7 +5,6 @@ Runs on Brian's NumPy or Cython target, as ``prefs.codegen.target`` says; if it 
 Python; `native/presentations.hpp` is their counterpart in compiled programs.
 """
 
-import itertools
 import time
 
 import numpy as np
@@ -216,7 +215,8 @@ class _Training(_Simulation):
         return Parameters.of_arrays([array / n_averaged for array in self.averaged])
 
     def _begin_batch(self):
-        self.gradient = [np.zeros_like(array) for array in self.parameters.arrays_of_all]
+        zeros = [np.zeros_like(array) for array in self.parameters.arrays_of_all]
+        self.gradient = Parameters.of_arrays(zeros)
         self.in_batch, self.learned_from = 0, np.zeros(self.network.n_replicas, dtype=int)
 
     def next_item(self):
@@ -246,15 +246,14 @@ class _Training(_Simulation):
             *(self._gradient(slice(first, first + self.network.n_classes)) for first in self._firsts)
         )
         slopes = [*self._hidden_slopes(log_likelihoods[0], grads[0], weights[0]), np.hstack(grads)]
-        gradient = iter(self.gradient)
-        for layer, slope, trains in zip(self.network.layers, slopes, itertools.pairwise(self.trains)):
-            grad_u = slope * np.repeat(weights, slope.shape[1] // len(weights))
-            inputs, own = trains
-            of_weights, of_feedback, of_bias = itertools.islice(gradient, 3)
-            of_weights += weight_gradient(inputs, grad_u, layer.basis.matrix)
+        for layer, gradient, slope, inputs, own in zip(
+            self.network.layers, self.gradient.layers, slopes, self.trains, self.trains[1:]
+        ):
+            grad_u = slope * np.repeat(weights, layer.n // len(weights))
+            gradient.weights += weight_gradient(inputs, grad_u, layer.basis.matrix)
             if layer.feedback_basis is not None:
-                of_feedback += feedback_gradient(own, grad_u, layer.feedback_basis.matrix)
-            of_bias += grad_u.sum(axis=0)
+                gradient.feedback += feedback_gradient(own, grad_u, layer.feedback_basis.matrix)
+            gradient.bias += grad_u.sum(axis=0)
         self.in_batch += 1
         self.learned_from += weights != 0
         self.log_likelihood += weights * log_likelihoods
@@ -311,10 +310,12 @@ class _Training(_Simulation):
         """Update the parameters along the mean gradient of the batch."""
         factors = self.training.rate_factors
         rates = self.training.learning_rates * (1.0 if factors is None else factors[self.n_done])
-        rates = np.repeat(rates / np.maximum(self.learned_from, 1), self.network.n_classes)
-        for n, (learned, gradient) in enumerate(zip(self.parameters.arrays_of_all, self.gradient)):
-            of_layer = rates if n >= len(self.gradient) - 3 else rates[:1]
-            learned += (of_layer[:, np.newaxis] if n % 3 < 2 else of_layer) * gradient
+        rates = rates / np.maximum(self.learned_from, 1)
+        for learned, gradient in zip(self.parameters.layers, self.gradient.layers):
+            of_neurons = np.repeat(rates, len(learned.bias) // len(rates))
+            learned.weights += of_neurons[:, np.newaxis] * gradient.weights
+            learned.feedback += of_neurons[:, np.newaxis] * gradient.feedback
+            learned.bias += of_neurons * gradient.bias
         self._begin_batch()
         self.load_parameters()
 

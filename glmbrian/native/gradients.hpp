@@ -72,6 +72,22 @@ double rate_gradient(const double (&u)[STEPS][NEURONS], Desired desired, double 
     return log_likelihood;
 }
 
+// The mean log-likelihood of earlier presentations: see glmbrian.core.credit.
+class Baseline {
+public:
+    // Returns the log-likelihood less the mean, or 0 if there were none before.
+    double reward(double log_likelihood) const { return n_ ? log_likelihood - mean_ : 0.0; }
+    void add(double log_likelihood)
+    {
+        n_++;
+        mean_ += (log_likelihood - mean_) * std::max(1.0 / n_, 0.01);
+    }
+
+private:
+    double mean_ = 0.0;
+    long long n_ = 0;
+};
+
 // The gradient with respect to the channels in step t: the errors of later steps,
 // weighted by the basis.
 template <int STEPS, int NEURONS, int K, int W>

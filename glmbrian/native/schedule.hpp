@@ -147,18 +147,16 @@ private:
     std::vector<double> learning_rates_, sample_weights_, history_;
     MappedArray<double> rate_factors_;
     double log_likelihood_[N_REPLICAS] = {0.0}, total_weight_[N_REPLICAS] = {0.0};
-    double reward_ = 0.0, baseline_ = 0.0;
-    int64_t n_baseline_ = 0;
+    double reward_ = 0.0;
+    Baseline baseline_;
     std::ofstream outcome_;
     int64_t position_ = 0, epoch_ = 0, n_done_ = 0;
     std::chrono::steady_clock::time_point began_, reported_;
 
     void find_reward(double log_likelihood, double weight)
     {
-        reward_ = n_baseline_ ? log_likelihood - baseline_ : 0.0;
-        if (weight == 0.0) return;
-        n_baseline_++;
-        baseline_ += (log_likelihood - baseline_) * std::max(1.0 / n_baseline_, 0.01);
+        reward_ = baseline_.reward(log_likelihood);
+        if (weight != 0.0) baseline_.add(log_likelihood);
     }
 
     void begin_epoch()

@@ -108,9 +108,8 @@ public:
     // The log-likelihood, less the mean of earlier ones: see glmbrian.core.credit.Baseline.
     double reward(double log_likelihood)
     {
-        const double found = n_baseline_ ? log_likelihood - baseline_ : 0.0;
-        n_baseline_++;
-        baseline_ += (log_likelihood - baseline_) * std::max(1.0 / n_baseline_, 0.01);
+        const double found = baseline_.reward(log_likelihood);
+        baseline_.add(log_likelihood);
         return found;
     }
 
@@ -179,8 +178,8 @@ private:
         std::vector<double> gradient;  // of the batch
     };
     std::vector<Set> sets_;
-    int64_t n_presentations_ = 0, n_baseline_ = 0;
-    double baseline_ = 0.0;
+    int64_t n_presentations_ = 0;
+    Baseline baseline_;
     int in_batch_ = 0;
     bool is_over_ = false, at_once_ = false, applies_ = false;
     double rate_ = 0.0;
