@@ -16,6 +16,7 @@ from brian2.core.names import find_name
 from brian2.devices.device import all_devices, previous_devices
 
 import glmbrian as glm
+import glmbrian.brian.internals  # noqa: F401 - the first import adds a filter to a logger of Brian
 from glmbrian.core.activations import SIGMOID
 from glmbrian.devices.genn_environment import GeNNNotFound, check_environment, check_packages
 from glmbrian.reproduce.fits import Fit
@@ -168,8 +169,16 @@ def test_an_error_in_the_middle_changes_nothing(
     assert_same(users_state)
 
 
+@pytest.fixture
+def heeds_ctrl_c():
+    """A shell makes what it starts in the background ignore SIGINT; here it has its usual effect."""
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, former)
+
+
 @pytest.mark.parametrize("users_state", ["a fresh process"], indirect=True)
-def test_ctrl_c_ends_a_simulation(users_state, monkeypatch):
+def test_ctrl_c_ends_a_simulation(heeds_ctrl_c, users_state, monkeypatch):
     """Brian takes Ctrl-C for a request to stop, and its runs then return as if complete."""
 
     def interrupt(self, done):
