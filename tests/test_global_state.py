@@ -66,10 +66,16 @@ def global_state():
         "objects": (gc.collect(), {ref().name for ref in BrianObject.__instances__()})[1],
         "NumPy's seed": [np.asarray(part).tolist() for part in np.random.get_state()],
         "Python's seed": random.getstate(),
+        # Without loggers that have only been asked for: Brian does so for each message.
         "logging": {
-            name: (logger.level, logger.disabled, list(logger.handlers), list(logger.filters))
+            name: settings
             for name, logger in loggers.items()
-            if isinstance(logger, logging.Logger) and name.partition(".")[0] in ("", "brian2")
+            if isinstance(logger, logging.Logger)
+            and name.partition(".")[0] in ("", "brian2")
+            and (
+                settings := (logger.level, logger.disabled, list(logger.handlers), list(logger.filters))
+            )
+            != (0, False, [], [])
         },
         "folder": os.getcwd(),
         "umask": umask,
