@@ -247,6 +247,11 @@ class GLMSynapses(Described, Synapses):
             condition = True
         self._add_pairs(*find_pairs(condition, len(self.source), len(self.target), p, random_state))
 
+    def before_run(self, run_namespace: Any) -> None:
+        for holder in self._holders():
+            _check_delays(holder)
+        super().before_run(run_namespace)
+
     def _add_pairs(self, pre, post):
         all_pre, all_post = np.concatenate([self._pre, pre]), np.concatenate([self._post, post])
         if self._pre.size:
@@ -428,6 +433,19 @@ class GLMSynapses(Described, Synapses):
                [-2. , -1. , -0.5]])
         """
         return self.basis.kernels(self.w)
+
+
+def _check_delays(synapses):
+    """Raise if a delay is negative, as far as delays are known before a run."""
+    try:
+        delays = synapses.pre.variables["delay"].get_value()
+    except NotImplementedError:  # on a standalone device, if they were set afterwards
+        return
+    if np.any(np.asarray(delays) < 0):
+        raise ValueError(
+            f"delay of {synapses.name} must be at least 0, got {np.min(delays) * second!r}: a spike has "
+            "an effect one step after it arrives, and never earlier"
+        )
 
 
 def _check_keywords(kwds):
