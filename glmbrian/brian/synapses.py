@@ -24,7 +24,8 @@ from .internals import (
     time_steps_may_differ,
 )
 from .neurons import GLMNeurons, channel_names
-from .own_code import check_equations, check_statements, double_precision_of
+from .own_code import check_assignments, check_equations, check_statements, double_precision_of
+from .subgroups import span, whole_group
 from .target import current_target
 from .write_through import WriteThrough
 
@@ -38,7 +39,12 @@ _OWN = {
 
 
 #: Attributes and indices of the synapses, which are no variables of a model.
-_TAKEN = {"basis", "delay", "i", "j", "kernel", "w"}
+_TAKEN = {
+    "basis", "delay", "i", "j", "kernel", "N_incoming", "N_outgoing", "post", "pre", "source", "target", "w",
+}  # fmt: skip
+
+#: What no statement may change: which neurons a synapse connects.
+_FIXED = {"i", "j", "N_incoming", "N_outgoing"}
 
 
 class GLMSynapses(Described, Synapses):
@@ -120,7 +126,7 @@ class GLMSynapses(Described, Synapses):
         on_pre: str | None = None,
         **kwds: Any,
     ) -> None:
-        neurons = target.source if isinstance(target, Subgroup) else target
+        neurons = whole_group(target)
         if not isinstance(neurons, GLMNeurons):
             raise TypeError(f"target must be GLMNeurons or a subgroup of them, got {target!r}")
         require_spikes(source, "source")
@@ -138,7 +144,14 @@ class GLMSynapses(Described, Synapses):
         own_model = check_equations(model, "model", {*weights, *_TAKEN, *dir(type(self))})
         # Without a suffix Brian takes a variable of the target, unless the synapse has one.
         kept = neurons.model_variables - {"bias"} - (own_model.names if own_model else set())
-        own_on_pre = check_statements(on_pre, "on_pre", kept | {f"{name}_post" for name in kept})
+        kept |= {f"{name}_post" for name in kept} | _FIXED
+        sender = whole_group(source)
+        if isinstance(sender, GLMNeurons):
+            kept |= {f"{name}_pre" for name in sender.model_variables - {"bias"}}
+        own_on_pre = check_statements(on_pre, "on_pre", kept)
+        on_post = kwds.get("on_post") or {}
+        for statements in on_post.values() if isinstance(on_post, Mapping) else [on_post]:
+            check_assignments(statements, "on_post", kept)
 
         def code(weights, channels):
             equations = "\n".join(f"{weight} : 1" for weight in weights)
@@ -285,7 +298,7 @@ class GLMSynapses(Described, Synapses):
         (['w_0', 'w_1'], [1, 2])
         """
         self._is_learned = True
-        return self._variables(), self._post + getattr(self.target, "start", 0)
+        return self._variables(), self._post + span(self.target).start
 
     def learned_sources(self) -> NDArray[np.int_]:
         """Return the source of each synapse, as an index into the whole group; for a `Trainer`.
@@ -302,7 +315,7 @@ class GLMSynapses(Described, Synapses):
         >>> synapses.learned_sources().tolist()
         [1, 2]
         """
-        return self._pre + getattr(self.source, "start", 0)
+        return self._pre + span(self.source).start
 
     @property
     def w(self) -> WriteThrough:

@@ -1,13 +1,8 @@
 """Where spikes flow in a network with hidden neurons."""
 
-from typing import Any
-
 import numpy as np
 
-
-def whole_group(group: Any) -> Any:
-    """Return the whole group, if this is a subgroup."""
-    return getattr(group, "source", group)
+from ..brian.subgroups import span, whole_group
 
 
 def check_input_arrives(groups, learned, others):
@@ -27,8 +22,7 @@ def check_input_arrives(groups, learned, others):
     for synapses in others:
         number = numbers.get(whole_group(synapses.target).id)
         if number is not None:
-            first = getattr(synapses.target, "start", 0)
-            reached[number][first : first + len(synapses.target)] = True
+            reached[number][span(synapses.target)] = True
     paths = [each for each in learned if each.pathway is not None]
     before = -1
     while before < (now := sum(np.count_nonzero(each) for each in reached)):

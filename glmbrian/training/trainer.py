@@ -27,6 +27,7 @@ from ..brian.internals import (
     spike_array,
 )
 from ..brian.neurons import GLMNeurons, feedback_weight_names
+from ..brian.subgroups import whole_group
 from ..brian.synapses import GLMSynapses
 from ..brian.target import current_target
 from ..core.bases import Basis
@@ -37,7 +38,7 @@ from ..support.display import Described
 from ..support.validation import binary_array, finite_array, flag, integer, real, warn
 from . import trainer_cpp as training_cpp
 from .errors import hidden_errors
-from .paths import check_input_arrives, whole_group
+from .paths import check_input_arrives
 
 #: Neurons that have, or had, a trainer.
 _with_trainer: weakref.WeakSet[GLMNeurons] = weakref.WeakSet()
@@ -690,7 +691,7 @@ class _Recorder(NetworkOperation):
     def before_run(self, run_namespace):
         # Delays may have changed since the last run.
         super().before_run(run_namespace)
-        source = getattr(self.pathway.source, "source", self.pathway.source)
+        source = whole_group(self.pathway.source)
         self.spikes = spike_array(source).get_value()
         sources = self.pathway.synapse_sources.get_value()
         at_once = np.flatnonzero(np.broadcast_to(delay_steps(self.pathway), sources.shape) == 0)
