@@ -75,7 +75,7 @@ class StraightThrough(Credit):
     template <class Activation>
     static double slope(double u, bool spike, double in_spike, double reward)
     {
-        return std::exp(Activation::log_spike(u)) * Activation::log_spike_slope(u) * in_spike;
+        return Activation::probability_slope(u) * in_spike;
     }
 """
 

@@ -539,7 +539,7 @@ def write_headers(
             text.append(f"constexpr int {name} = {value};")
         else:
             text.append(f"constexpr double {name}[{len(value)}][{len(value[0])}] = {_braces(value)};")
-    text.append(f"struct Activation {{{network.activation.cpp}}};")
+    text.append(network.activation.cpp_struct("Activation"))
     text.append(f"struct Objective {{{network.objective.cpp}}};")
     text.append(f'constexpr const char* OBJECTIVE = "{network.objective.name}";')
     text += [*lines, "", "}  // namespace glmbrian_model", ""]

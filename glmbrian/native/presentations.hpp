@@ -2,9 +2,10 @@
 // Brian 2 model when a classifier is trained or tested as a compiled program.
 //
 // Brian's generated code filters, thresholds and resets the neurons.  It calls these
-// operations at three points in each time step:
+// operations at these points in each time step:
 //
 //   begin_step   (slot start)     begins the next presentation if the last is over
+//   draw_hidden_spikes  (slot thresholds)  decides which hidden neurons spike
 //   propagate    (slot synapses)  adds the weights of spiking inputs to the neurons
 //   end_step     (slot end)       records, decides, and applies the gradient update
 //
@@ -36,6 +37,12 @@ public:
         if (step_ == 0) begin_presentation();
         if (step_ == drawn_to_) draw();
         if (schedule_.job.train && Objective::clamps_outputs) network_.clamp(schedule_, step_);
+        return false;
+    }
+
+    bool draw_hidden_spikes()
+    {
+        network_.draw_spikes(step_);
         return false;
     }
 
@@ -102,7 +109,7 @@ private:
     void update()
     {
         const bool at_once = schedule_.job.batch_size == 1;
-        network_.find_errors(schedule_);
+        network_.find_gradient(schedule_);
         double scale[N_REPLICAS];
         for (int r = 0; r < N_REPLICAS; r++) {
             scale[r] = schedule_.sample_weight(r) * (at_once ? schedule_.learning_rate(r) : 1.0);
@@ -149,6 +156,7 @@ inline Presentations& presentations()
 }
 
 int begin_step() { return presentations().begin_step(); }
+int draw_hidden_spikes() { return presentations().draw_hidden_spikes(); }
 int propagate() { return presentations().propagate(); }
 int end_step() { return presentations().end_step(); }
 

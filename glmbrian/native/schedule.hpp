@@ -223,10 +223,10 @@ public:
             bool is_filtered = false;
             for (int i = 0; i < NEURONS; i++) {
                 if (!spiked(t, i)) continue;
-                if (!is_filtered) correlate(grad, feedback_basis, t, weight, row.data());
+                if (!is_filtered) correlate(grad, feedback_basis, t, row.data());
                 is_filtered = true;
                 for (int k = i * FEEDBACK; k < (i + 1) * FEEDBACK; k++)
-                    feedback_gradient_[first * FEEDBACK + k] += row[k];
+                    feedback_gradient_[first * FEEDBACK + k] += weight * row[k];
             }
         }
     }

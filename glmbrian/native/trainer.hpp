@@ -51,7 +51,7 @@ public:
     {
         const size_t row = (size_t)NEURONS * K;
         change.resize(STEPS * row);
-        correlate(grad, basis, t, 1.0, &change[t * row]);
+        correlate(grad, basis, t, &change[t * row]);
     }
 
     template <class Real>

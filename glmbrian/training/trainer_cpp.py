@@ -35,7 +35,7 @@ def _add(trainer, operation, code, clock, when, order):
 
     def cpp_code(owner):
         activations = "\n".join(
-            f"struct Activation{number} {{{group.activation.cpp}}};"
+            group.activation.cpp_struct(f"Activation{number}")
             for number, group in enumerate(trainer.groups)
         )
         credit = f"struct Credit {{{trainer.credit.cpp}}};" if len(trainer.groups) > 1 else ""
