@@ -47,11 +47,16 @@ class GeNN(CompiledDevice):
                 "hidden layers are not available on device='genn'; use device='cpp_standalone', or "
                 "'runtime'"
             )
-        if training is not None and training.n_averaged:
-            raise ValueError(
-                "average must be 0 on device='genn', where weights never leave the device during "
-                "training; use device='cpp_standalone'"
-            )
+        for name, value in (
+            {}
+            if training is None
+            else dict(average=training.n_averaged, weight_decay=training.weight_decay).items()
+        ):
+            if value:
+                raise ValueError(
+                    f"{name} must be 0 on device='genn', where weights never leave the device during "
+                    "training; use device='cpp_standalone'"
+                )
         if network.objective.name not in OBJECTIVES:
             raise ValueError(
                 f"the objective {network.objective.name!r} is not available on device='genn'; use "

@@ -274,6 +274,9 @@ class Training:
     n_averaged : int
         The learned parameters are the mean of those after each of this many epochs, the last
         ones; 0 for those after the last.
+    weight_decay : float
+        After each epoch, synaptic and feedback weights are multiplied by ``exp(-weight_decay *
+        total)``, where the total is over the learning rates of the updates in this epoch.
     """
 
     learning_rates: NDArray[np.float64]
@@ -286,6 +289,7 @@ class Training:
     output_key: int = 0
     rate_factors: NDArray[np.float64] | None = None
     n_averaged: int = 0
+    weight_decay: float = 0.0
 
     def epoch(self, number: int, n_items: int) -> "Training":
         """Return the settings of one epoch of `n_items` presentations, without averaging."""

@@ -20,6 +20,8 @@ public:
         const size_t n_weights = (size_t)N_INPUTS * ROW;
         if (schedule_.job.train && schedule_.job.batch_size != 1)
             fail("job/settings.txt: batch_size must be 1 on GeNN");
+        if (schedule_.job.n_averaged != 0) fail("job/settings.txt: n_averaged must be 0 on GeNN");
+        if (schedule_.job.weight_decay != 0.0) fail("job/settings.txt: weight_decay must be 0 on GeNN");
         const auto all = read_numbers(
             "job/parameters.bin", n_weights + N_OUTPUTS * (N_FEEDBACK + 1), true);
         const double* value = all.data();

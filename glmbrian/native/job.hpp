@@ -225,6 +225,18 @@ public:
         return number;
     }
 
+    // A number that is at least 0.
+    double real(const std::string& name)
+    {
+        const std::string value = take(name);
+        char* end;
+        const double number = std::strtod(value.c_str(), &end);
+        const bool is_plain = value.find_first_not_of("0123456789.e+-") == std::string::npos;
+        if (!is_plain || *end || !(number >= 0.0 && std::isfinite(number)))
+            fail(path_ + ": " + name + " must be a number from 0 on, got '" + value + "'");
+        return number;
+    }
+
     // Returns all settings; fails if one was never read.
     std::string finish() const
     {
@@ -257,6 +269,7 @@ struct Job {
     int64_t n_items, n_epochs, batch_size, target_period, first_presentation;
     int64_t n_averaged;      // epochs at the end whose parameters are averaged; 0 for none
     int64_t n_rate_factors;  // one per presentation if the learning rate has a schedule; or 0
+    double weight_decay;
     uint64_t input_key, output_key, order_key;
     std::string settings;  // as read from the file
 
@@ -280,6 +293,7 @@ struct Job {
         n_averaged = (int64_t)given.integer("n_averaged", 0, n_epochs);
         const bool has_schedule = given.choice("rate_schedule", {"0", "1"}) == "1";
         n_rate_factors = has_schedule ? n_items * n_epochs : 0;
+        weight_decay = given.real("weight_decay");
         const uint64_t most = INT64_MAX - n_items * n_epochs;
         first_presentation = (int64_t)given.integer("first_presentation", 0, most);
         input_key = given.integer("input_key", 0, UINT64_MAX);

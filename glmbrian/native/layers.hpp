@@ -67,6 +67,13 @@ public:
         give_to_brian();
     }
 
+    void decay(const double (&factor)[REPLICAS])
+    {
+        in.decay(factor);
+        for (int r = 0; r < REPLICAS; r++) own_.decay(r, factor[r]);
+        give_to_brian();
+    }
+
     In in;
 
 protected:
@@ -270,6 +277,12 @@ public:
     {
         Base::apply(rate);
         above_.apply(rate);
+    }
+
+    void decay(const double (&factor)[1])
+    {
+        Base::decay(factor);
+        above_.decay(factor);
     }
 
 private:

@@ -76,6 +76,7 @@ private:
     int step_ = 0, drawn_to_ = 0;
     int in_batch_ = 0, learned_from_[N_REPLICAS] = {0};
     int64_t n_steps_run_ = 0;
+    double total_rate_[N_REPLICAS] = {0.0};  // of the updates in this epoch
     std::vector<double> sums_;  // of the parameters, if they are averaged
 
     // Takes the place of a file in `Network::save`.
@@ -117,7 +118,9 @@ private:
         }
         network_.learn(schedule_, encoder_.spikes, scale);
         if (++in_batch_ == schedule_.job.batch_size || schedule_.is_last_of_epoch()) apply();
-        if (schedule_.is_last_of_epoch() && schedule_.is_averaged()) {
+        if (!schedule_.is_last_of_epoch()) return;
+        if (schedule_.job.weight_decay > 0.0) decay();
+        if (schedule_.is_averaged()) {
             Sum sum = {sums_.data()};
             network_.save(sum);
         }
@@ -130,9 +133,20 @@ private:
         for (int r = 0; r < N_REPLICAS; r++) {
             rate[r] = learned_from_[r] ? schedule_.learning_rate(r) / learned_from_[r] : 0.0;
             learned_from_[r] = 0;
+            total_rate_[r] += schedule_.learning_rate(r);
         }
         network_.apply(rate);
         in_batch_ = 0;
+    }
+
+    void decay()
+    {
+        double factor[N_REPLICAS];
+        for (int r = 0; r < N_REPLICAS; r++) {
+            factor[r] = std::exp(-schedule_.job.weight_decay * total_rate_[r]);
+            total_rate_[r] = 0.0;
+        }
+        network_.decay(factor);
     }
 
     void finish()

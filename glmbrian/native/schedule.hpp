@@ -240,6 +240,12 @@ public:
         }
     }
 
+    void decay(int replica, double factor)
+    {
+        for (int k = replica * NEURONS * FEEDBACK; k < (replica + 1) * NEURONS * FEEDBACK; k++)
+            feedback[k] *= factor;
+    }
+
     void clear()
     {
         std::fill_n(bias_gradient_, TOTAL, 0.0);

@@ -62,22 +62,31 @@ public:
             }
     }
 
+    // Multiplies the weights by one number per replica.
+    template <size_t REPLICAS>
+    void decay(const double (&factor)[REPLICAS])
+    {
+        for (int source = 0; source < SOURCES; source++) scale(weights[source], factor);
+    }
+
 protected:
     Rows<WIDTH> gradient_;  // of a batch
 
     // With batches of one, the weights change directly; otherwise gradients are summed first.
     Rows<WIDTH>& learning() { return gradient_.size() ? gradient_ : weights; }
 
-    // Multiplies the gradient by one number per replica.
     template <size_t REPLICAS>
-    void scale_change(const double (&scale)[REPLICAS])
+    void scale_change(const double (&factor)[REPLICAS])
     {
-        constexpr int SHARE = WIDTH / REPLICAS;
-        for (int t = 0; t < N_STEPS - 1; t++)
-            for (size_t r = 0; r < REPLICAS; r++) {
-                double* row = change[t] + r * SHARE;
-                for (int w = 0; w < SHARE; w++) row[w] *= scale[r];
-            }
+        for (int t = 0; t < N_STEPS - 1; t++) scale(change[t], factor);
+    }
+
+private:
+    // Multiplies a row by one number per replica.
+    template <size_t REPLICAS>
+    static void scale(double* row, const double (&factor)[REPLICAS])
+    {
+        for (int w = 0; w < WIDTH; w++) row[w] *= factor[w / (WIDTH / REPLICAS)];
     }
 };
 

@@ -80,7 +80,7 @@ def test_it_trains_as_fit_does(project):
 
 
 def test_changed_settings_are_read_back(copy):
-    changed = dict(n_epochs=5, batch_size=4, target_period=2)
+    changed = dict(n_epochs=5, batch_size=4, target_period=2, weight_decay=0.25)
     for name, value in changed.items():
         change_setting(copy, name, value)
     np.array([0.05]).tofile(copy / "job" / "learning_rates.bin")
@@ -116,6 +116,7 @@ def test_changed_settings_are_read_back(copy):
         ("input_key", ["18446744073709551616", "-1", "1.5"], "an integer from 0"),
         ("order_key", ["18446744073709551616", "key"], "an integer from 0"),
         ("output_key", ["zero"], "an integer from 0"),
+        ("weight_decay", ["-1", "nan", "inf", "0x1", "1,5", "1e400", "e"], "a number from 0"),
         ("decoding", ["Rate", "RATE", "1"], "rate, which"),
         ("mode", ["Train", "training"], "train or test"),
         ("weighted", ["2", "yes"], "0 or 1"),
