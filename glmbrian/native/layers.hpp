@@ -96,7 +96,7 @@ public:
         std::fill_n(spike_count_, N_OUTPUTS, 0);
     }
 
-    void set_keys(uint64_t output_key, int) { this->set_key(output_key); }
+    void set_keys(const Job& job, int) { this->set_key(job.output_key); }
 
     void propagate(const typename In::Source& source, int step) { this->receive(source, step); }
 
@@ -199,11 +199,10 @@ public:
         above_.begin(presentation, first_step);
     }
 
-    // See glmbrian.core.randomness.hidden_key.
-    void set_keys(uint64_t output_key, int number)
+    void set_keys(const Job& job, int number)
     {
-        this->set_key(glm_hash(output_key, UINT64_MAX - 1 - number));
-        above_.set_keys(output_key, number + 1);
+        this->set_key(job.hidden_key(number));
+        above_.set_keys(job, number + 1);
     }
 
     // The neurons have spiked; the spikes arrive above.
