@@ -166,9 +166,8 @@ def _write_project(network, folder, genn, cuda, options):
     with private_genn_device(genn, cuda, f'"{_HEADER}"', **options) as device, quiet:
         defaultclock.dt = _STEP * 1000 * ms
         inputs = _make_inputs(network)
-        outputs_number = len(network.hidden.sizes)
-        hidden = [_make_hidden(network, number) for number in range(outputs_number)]
-        layers = [*hidden, _make_outputs(network, outputs_number)]
+        hidden = [_make_hidden(network, number) for number in range(len(network.hidden.sizes))]
+        layers = [*hidden, _make_outputs(network)]
         synapses = [
             [_make_synapses(k, source, target) for k in range(shape.basis.n_basis)]
             for shape, source, target in zip(network.layers, [inputs, *layers], layers)
@@ -223,7 +222,7 @@ def _make_hidden(network, number):
     """Hidden neurons that respond, and keep their spikes."""
     records = _record_names(network)
     neurons, new_values = _make_neurons(network, number, kept="0", reset=[f"{records[-1]} = 1"])
-    # This only copies the records from the device, before the outputs' turn needs them.
+    # This only copies the records from the device, before the outputs' turn, which needs them.
     neurons.run_regularly(
         "\n".join(f"{name} = {name}" for name in records),
         dt=network.n_steps * defaultclock.dt,
@@ -234,7 +233,7 @@ def _make_hidden(network, number):
     return neurons
 
 
-def _make_outputs(network, number):
+def _make_outputs(network):
     """Outputs that respond, keep their potentials, and later replay their errors."""
     records = _record_names(network)
     gradients, lines = [f"gradient_{k}" for k in range(network.basis.n_basis)], []
@@ -244,7 +243,7 @@ def _make_outputs(network, number):
         lines.append(f"{name} = rate * ({' + '.join(terms) or '0'})")
     outputs, new_values = _make_neurons(
         network,
-        number,
+        len(network.hidden.sizes),
         kept="u * int(rate == 0)",
         lines=lines,
         variables=["rate", *gradients],
@@ -379,6 +378,8 @@ def _exchange(group, n_steps, new_values, read, order, turn=None):
     read : list of str
         Variables to copy from the device beforehand.
     order : int
+        1 for the outputs: after the hidden layers' records have been copied, and before all others
+        get what their turn decides on.
     turn : str, optional
         A method of `Exchange` to call first.
     """

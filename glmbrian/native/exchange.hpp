@@ -23,20 +23,22 @@ public:
         size_t n_parameters = 0;
         for (const Layer& layer : LAYERS)
             n_parameters += n_weights(layer) + (size_t)layer.n_neurons * (layer.n_feedback + 1);
-        parameters_ = read_numbers("job/parameters.bin", n_parameters, true);
-        const double* value = parameters_.data();
+        const auto all = read_numbers("job/parameters.bin", n_parameters, true);
+        const double* value = all.data();
         for (int number = 0; number < N_HIDDEN; number++) {
             const Layer& layer = LAYERS[number];
-            feedback_[number] = load_weights(layer, value);
+            const double* own = load_weights(layer, value);
+            value = own + layer.n_neurons * (layer.n_feedback + 1);
+            own_of_hidden_[number].assign(own, value);
+            feedback_[number] = own_of_hidden_[number].data();
             bias_[number] = feedback_[number] + layer.n_neurons * layer.n_feedback;
-            value = bias_[number] + layer.n_neurons;
         }
         own_.load(load_weights(LAYERS[N_HIDDEN], value));
         feedback_[N_HIDDEN] = own_.feedback;
         bias_[N_HIDDEN] = own_.bias;
     }
 
-    // Called for the outputs at the start of a phase, before the inputs.
+    // Called for the outputs at the start of a phase, before all others get their new values.
     void outputs_turn()
     {
         if (phase_ == respond) take_response();
@@ -102,7 +104,7 @@ private:
     Schedule schedule_;
     Encoder encoder_{schedule_.job};
     OwnParameters<N_REPLICAS, N_CLASSES, N_FEEDBACK> own_;
-    std::vector<double> parameters_;  // of all layers, as they were at the start
+    std::vector<double> own_of_hidden_[N_HIDDEN + 1];  // a C++ array is never empty
     const double *feedback_[N_HIDDEN + 1], *bias_[N_HIDDEN + 1];
     Trace u_[N_REPLICAS], grad_[N_REPLICAS];
 

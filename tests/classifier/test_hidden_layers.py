@@ -190,7 +190,7 @@ class Custom(StraightThrough):
         (dict(learning_rate_schedule=lambda done: "a"), TypeError, "learning_rate_schedule"),
         (dict(average=1.5), ValueError, "average"),
         (dict(average="all"), TypeError, "average"),
-        (dict(device="genn"), ValueError, "hidden layers are not available on device='genn'"),
+        (dict(device="genn"), ValueError, "hidden layers cannot be trained on device='genn'"),
         (dict(device="cpp_standalone", credit="flip"), ValueError, "credit 'flip' has no C"),
     ],
 )
