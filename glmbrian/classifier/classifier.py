@@ -106,7 +106,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
     hidden : tuple of int
         Sizes of hidden layers of GLM neurons, from the input on; by default there are none.
         Their biases start at -1, and their weights normal with a standard deviation of
-        ``1.4 / sqrt(n)`` for n neurons in the layer below.
+        ``1.4 / sqrt(n)`` for n neurons in the layer below.  The GeNN device only tests networks
+        with hidden layers; another device trains them.
     hidden_basis : Basis, optional
         Basis of the kernels into hidden neurons; by default that of the outputs.
     hidden_feedback : Basis, optional

@@ -302,6 +302,9 @@ struct Job {
         settings = given.finish();
     }
 
+    // The key of a hidden layer's draws: see glmbrian.core.randomness.hidden_key.
+    uint64_t hidden_key(int number) const { return glm_hash(output_key, UINT64_MAX - 1 - number); }
+
 private:
     static uint64_t size_of(const std::string& path)
     {

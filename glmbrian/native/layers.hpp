@@ -103,7 +103,7 @@ public:
         std::fill_n(spike_count_, N_OUTPUTS, 0);
     }
 
-    void set_keys(uint64_t output_key, int) { this->set_key(output_key); }
+    void set_keys(const Job& job, int) { this->set_key(job.output_key); }
 
     void draw_spikes(int) {}  // Brian's threshold does it
 
@@ -203,11 +203,10 @@ public:
         above_.begin(presentation, first_step);
     }
 
-    // See glmbrian.core.randomness.hidden_key.
-    void set_keys(uint64_t output_key, int number)
+    void set_keys(const Job& job, int number)
     {
-        key_ = glm_hash(output_key, UINT64_MAX - 1 - number);
-        above_.set_keys(output_key, number + 1);
+        key_ = job.hidden_key(number);
+        above_.set_keys(job, number + 1);
     }
 
     // As the threshold of GLMNeurons does, but in loops that can be vectorised.

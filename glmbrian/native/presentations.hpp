@@ -28,7 +28,7 @@ public:
         const Job& job = schedule_.job;
         const auto all = read_numbers("job/parameters.bin", N_PARAMETERS, true);
         network_.load(all.data());
-        network_.set_keys(job.output_key, 0);
+        network_.set_keys(job, 0);
         if (job.n_averaged) sums_.resize(N_PARAMETERS);
     }
 

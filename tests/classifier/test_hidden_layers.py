@@ -202,7 +202,7 @@ class Custom(StraightThrough):
         (dict(average=1.5), ValueError, "average"),
         (dict(average="all"), TypeError, "average"),
         (dict(weight_decay=-1), ValueError, "weight_decay"),
-        (dict(device="genn"), ValueError, "hidden layers are not available on device='genn'"),
+        (dict(device="genn"), ValueError, "hidden layers cannot be trained on device='genn'"),
         (dict(device="cpp_standalone", credit="flip"), ValueError, "credit 'flip' has no C"),
     ],
 )
