@@ -25,6 +25,7 @@ from brian2.devices.cpp_standalone.device import CPPStandaloneDevice
 from brian2.devices.device import all_devices, get_device
 from brian2.utils.logger import catch_logs
 
+from .subgroups import whole_group
 from .target import runs_at_once
 
 _BRIAN_VERSION = tuple(int(part) for part in brian2.__version__.split(".")[:2])
@@ -76,7 +77,7 @@ def spike_array(group: Any) -> Any:
 
 def require_spikes(group: Any, name: str) -> None:
     """Raise a TypeError naming the argument `name` unless `group` can spike."""
-    whole = getattr(group, "source", group)
+    whole = whole_group(group)
     if not isinstance(group, SpikeSource) or "_spikespace" not in getattr(whole, "variables", ()):
         raise TypeError(
             f"{name} must be a group that spikes (a NeuronGroup needs a threshold), got {group!r}"

@@ -59,10 +59,10 @@ _INDEX_ALIAS = "neuron_index"
 _RESERVED = ("feedback", "pending", "bias", "key", "clamp", "presentation", "w")
 
 
-#: Attributes, functions and indices of the group, which are no variables of the model.
+#: Attributes, functions and indices of groups and subgroups, which are no variables of the model.
 _TAKEN = {
     "activation", "draw_key", "feedback_basis", "filter_state", "fitted_dt", "glm_ring", "glm_uniform",
-    "i", "kernels", "model_variables", "ring", _INDEX_ALIAS,
+    "i", "kernels", "model_variables", "ring", "source", "start", "stop", _INDEX_ALIAS,
 }  # fmt: skip
 
 

@@ -64,13 +64,21 @@ def check_statements(statements: Any, name: str, kept: Collection[str]) -> str:
         raise TypeError(
             f"{name} must be a string of statements, such as 'calcium += 1', got {statements!r}"
         )
+    check_assignments(statements, name, kept)
     # Brian takes no lines that hold only a comment.
-    code = re.sub("#.*", "", statements)
-    for target in _ASSIGNED.findall(code):
+    lines = [line.strip() for line in re.split("[;\n]", _without_comments(statements))]
+    return "".join(f"\n{line}" for line in lines if line)
+
+
+def check_assignments(statements: str, name: str, kept: Collection[str]) -> None:
+    """Raise if statements assign to one of the names in `kept`."""
+    for target in _ASSIGNED.findall(_without_comments(statements)):
         if target in kept:
             raise ValueError(f"{name} must not change {target!r}, which belongs to the model itself")
-    lines = [line.strip() for line in re.split("[;\n]", code)]
-    return "".join(f"\n{line}" for line in lines if line)
+
+
+def _without_comments(statements):
+    return re.sub("#.*", "", statements)
 
 
 def check_method(method: Any, equations: Equations | None) -> None:

@@ -20,6 +20,7 @@ from .internals import (
     spike_array,
 )
 from .operations import new_operation
+from .subgroups import span, whole_group
 from .target import current_target
 
 
@@ -72,8 +73,8 @@ class FirstSpikeStop(Described, Group):
                 "GLMClassifier(device='genn'), which still decides at the first spike"
             )
         check_brian_arguments(name=name)
-        group = getattr(neurons, "source", neurons)
-        first, last = getattr(neurons, "start", 0), getattr(neurons, "stop", len(group))
+        group, place = whole_group(neurons), span(neurons)
+        first, last = place.start, place.stop
         BrianObject.__init__(self, clock=group.clock, name=name)
         self.neurons = neurons
         self.add_dependency(group)

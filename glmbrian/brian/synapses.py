@@ -24,7 +24,8 @@ from .internals import (
     time_steps_may_differ,
 )
 from .neurons import GLMNeurons, channel_names
-from .own_code import check_equations, check_statements, double_precision_of
+from .own_code import check_assignments, check_equations, check_statements, double_precision_of
+from .subgroups import span, whole_group
 from .target import current_target
 from .write_through import WriteThrough
 
@@ -38,7 +39,12 @@ _OWN = {
 
 
 #: Attributes and indices of the synapses, which are no variables of a model.
-_TAKEN = {"basis", "delay", "i", "j", "kernel", "w"}
+_TAKEN = {
+    "basis", "delay", "i", "j", "kernel", "N_incoming", "N_outgoing", "post", "pre", "source", "target", "w",
+}  # fmt: skip
+
+#: What no statement may change: which neurons a synapse connects.
+_FIXED = {"i", "j", "N_incoming", "N_outgoing"}
 
 
 class GLMSynapses(Described, Synapses):
@@ -120,7 +126,7 @@ class GLMSynapses(Described, Synapses):
         on_pre: str | None = None,
         **kwds: Any,
     ) -> None:
-        neurons = target.source if isinstance(target, Subgroup) else target
+        neurons = whole_group(target)
         if not isinstance(neurons, GLMNeurons):
             raise TypeError(f"target must be GLMNeurons or a subgroup of them, got {target!r}")
         require_spikes(source, "source")
@@ -138,7 +144,14 @@ class GLMSynapses(Described, Synapses):
         own_model = check_equations(model, "model", {*weights, *_TAKEN, *dir(type(self))})
         # Without a suffix Brian takes a variable of the target, unless the synapse has one.
         kept = neurons.model_variables - {"bias"} - (own_model.names if own_model else set())
-        own_on_pre = check_statements(on_pre, "on_pre", kept | {f"{name}_post" for name in kept})
+        kept |= {f"{name}_post" for name in kept} | _FIXED
+        sender = whole_group(source)
+        if isinstance(sender, GLMNeurons):
+            kept |= {f"{name}_pre" for name in sender.model_variables - {"bias"}}
+        own_on_pre = check_statements(on_pre, "on_pre", kept)
+        on_post = kwds.get("on_post") or {}
+        for statements in on_post.values() if isinstance(on_post, Mapping) else [on_post]:
+            check_assignments(statements, "on_post", kept)
 
         def code(weights, channels):
             equations = "\n".join(f"{weight} : 1" for weight in weights)
@@ -247,6 +260,11 @@ class GLMSynapses(Described, Synapses):
             condition = True
         self._add_pairs(*find_pairs(condition, len(self.source), len(self.target), p, random_state))
 
+    def before_run(self, run_namespace: Any) -> None:
+        for holder in self._holders():
+            _check_delays(holder)
+        super().before_run(run_namespace)
+
     def _add_pairs(self, pre, post):
         all_pre, all_post = np.concatenate([self._pre, pre]), np.concatenate([self._post, post])
         if self._pre.size:
@@ -280,7 +298,7 @@ class GLMSynapses(Described, Synapses):
         (['w_0', 'w_1'], [1, 2])
         """
         self._is_learned = True
-        return self._variables(), self._post + getattr(self.target, "start", 0)
+        return self._variables(), self._post + span(self.target).start
 
     def learned_sources(self) -> NDArray[np.int_]:
         """Return the source of each synapse, as an index into the whole group; for a `Trainer`.
@@ -297,7 +315,7 @@ class GLMSynapses(Described, Synapses):
         >>> synapses.learned_sources().tolist()
         [1, 2]
         """
-        return self._pre + getattr(self.source, "start", 0)
+        return self._pre + span(self.source).start
 
     @property
     def w(self) -> WriteThrough:
@@ -428,6 +446,19 @@ class GLMSynapses(Described, Synapses):
                [-2. , -1. , -0.5]])
         """
         return self.basis.kernels(self.w)
+
+
+def _check_delays(synapses):
+    """Raise if a delay is negative, as far as delays are known before a run."""
+    try:
+        delays = synapses.pre.variables["delay"].get_value()
+    except NotImplementedError:  # on a standalone device, if they were set afterwards
+        return
+    if np.any(np.asarray(delays) < 0):
+        raise ValueError(
+            f"delay of {synapses.name} must be at least 0, got {np.min(delays) * second!r}: a spike has "
+            "an effect one step after it arrives, and never earlier"
+        )
 
 
 def _check_keywords(kwds):

@@ -109,9 +109,11 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         ``1.4 / sqrt(n)`` for n neurons in the layer below.  The GeNN device only tests networks
         with hidden layers; another device trains them.
     hidden_basis : Basis, optional
-        Basis of the kernels into hidden neurons; by default that of the outputs.
+        Basis of the kernels into hidden neurons, of at most `n_steps` lags; by default that of
+        the outputs.
     hidden_feedback : Basis, optional
-        Basis of the hidden neurons' own feedback kernels, which they have only if it is given.
+        Basis of the hidden neurons' own feedback kernels, which they have only if it is given; of
+        at most `n_steps` lags.
     credit : {"straight-through", "flip", "three-factor"} or Credit
         How hidden neurons learn; see `glmbrian.learning.layered_gradient`.  With "three-factor"
         the baseline is a running mean, which starts again in each call of `partial_fit`.

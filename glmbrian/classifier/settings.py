@@ -90,12 +90,28 @@ def _check_hidden(classifier):
     for name in ("hidden_basis", "hidden_feedback"):
         if getattr(classifier, name) is not None:
             as_basis(getattr(classifier, name), name)
+    if sizes:
+        _check_windows(classifier)
     credit = get_credit(classifier.credit)
     if sizes and credit.simulates and not classifier.objective.clamps_outputs:
         raise ValueError(
             f"credit={classifier.credit!r} needs an objective that clamps the outputs, but decoding="
             f"{classifier.decoding!r} leaves them free; use another credit"
         )
+
+
+def _check_windows(classifier):
+    """Raise if a basis of hidden neurons has lags that no presentation reaches."""
+    bases = {"hidden_basis": classifier.hidden_basis, "hidden_feedback": classifier.hidden_feedback}
+    if classifier.hidden_basis is None:
+        bases["hidden_basis (by default the basis of the outputs)"] = make_basis(classifier)
+    for name, basis in bases.items():
+        if basis is not None and basis.window > classifier.n_steps:
+            raise ValueError(
+                f"{name} has {basis.window} lags, but presentations have n_steps={classifier.n_steps}, "
+                f"so the later lags have no effect; use a basis of at most {classifier.n_steps} lags, or "
+                "longer presentations"
+            )
 
 
 def _count(value, name):

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 from brian2 import SpikeMonitor, ms
-from brian2.groups.subgroup import Subgroup
 
 
 def recorded_spikes(monitor: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -17,10 +16,3 @@ def recorded_spikes(monitor: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
     if not monitor.record:
         raise ValueError(f"{name} must be a SpikeMonitor with record=True: this one only counts")
     return np.asarray(monitor.t / ms), np.asarray(monitor.i)
-
-
-def source_and_range(group: Any) -> tuple[Any, tuple[int, int]]:
-    """Return the whole group of a (sub)group, and the range of its neurons in it."""
-    if isinstance(group, Subgroup):
-        return group.source, (group.start, group.stop)
-    return group, (0, len(group))

@@ -6,10 +6,11 @@ import numpy as np
 from brian2 import StateMonitor, ms
 
 from ..brian.neurons import GLMNeurons
+from ..brian.subgroups import span, whole_group
 from ..core.activations import SIGMOID, Activation, get_activation
 from ..devices.problem import Trace
 from ..support.validation import integer
-from .monitors import recorded_spikes, source_and_range
+from .monitors import recorded_spikes
 from .style import axes, integer_ticks, legend_above, marker
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ def _of_trace(trace, neuron):
 
 def _recorded_neurons(recording):
     if isinstance(recording, StateMonitor) and "u" in recording.record_variables:
-        neurons, _ = source_and_range(recording.source)
+        neurons = whole_group(recording.source)
         if isinstance(neurons, GLMNeurons):
             return neurons
     raise TypeError(
@@ -168,7 +169,8 @@ def _of_monitors(recording, spike_monitor, neuron):
     spikes = None
     if spike_monitor is not None:
         times, indices = recorded_spikes(spike_monitor, "spike_monitor")
-        if source_and_range(spike_monitor.source) != source_and_range(recording.source):
+        source, other = spike_monitor.source, recording.source
+        if (whole_group(source), span(source)) != (whole_group(other), span(other)):
             raise ValueError(
                 "spike_monitor must record the neurons whose u was recorded, "
                 f"{recording.source.name!r}, got one of {spike_monitor.source.name!r}"

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ..brian.neurons import GLMNeurons, named_kernels
+from ..brian.subgroups import whole_group
 from ..brian.synapses import GLMSynapses
 from ..brian.time_steps import in_steps, neuron_clock, require_step, time_step
 from ..classifier.classifier import GLMClassifier
@@ -672,7 +673,7 @@ class GLMPopulation:
                 raise ValueError(
                     f"{name} must have {size} cells for the kernel {kernel!r}, got {len(group)}"
                 )
-        require_step(getattr(target, "source", target), self.dt, "target")
+        require_step(whole_group(target), self.dt, "target")
         synapses = GLMSynapses(source, target, kernel, connect, **kwds)
         if not np.array_equal(synapses.basis.matrix, self.kernels[kernel].matrix):
             raise ValueError(

@@ -27,6 +27,7 @@ from ..brian.internals import (
     spike_array,
 )
 from ..brian.neurons import GLMNeurons, feedback_weight_names
+from ..brian.subgroups import whole_group
 from ..brian.synapses import GLMSynapses
 from ..brian.target import current_target
 from ..core.bases import Basis
@@ -37,6 +38,7 @@ from ..support.display import Described
 from ..support.validation import binary_array, finite_array, flag, integer, real, warn
 from . import trainer_cpp as training_cpp
 from .errors import hidden_errors
+from .paths import check_input_arrives
 
 #: Neurons that have, or had, a trainer.
 _with_trainer: weakref.WeakSet[GLMNeurons] = weakref.WeakSet()
@@ -111,7 +113,7 @@ class Trainer(Described, Group):
     set its own variables.  The trainer controls the neurons' `clamp` until training is
     over, and then sets it to 0.  Hidden neurons stay free; their filters are cleared too, and
     their biases and feedback weights learn.  Errors reach them only through the synapses that
-    learn.  Neurons have one trainer at a time; several may follow
+    learn.  Each needs input, and kernels of at most `n_steps` lags.  Neurons have one trainer at a time; several may follow
     one another.  If a test has presentations too, call ``neurons.clear()`` before each,
     or the end of one affects the next.
 
@@ -290,6 +292,7 @@ class Trainer(Described, Group):
                     f"dt is {group.clock.dt} for the hidden neurons {group.name} and "
                     f"{self.clock.dt} for {self.name}: use the same dt for both"
                 )
+        self._check_paths(objects)
         for encoder in self._encoders:
             self._check_encoder(encoder)
         for encoder in _encoders_before(self.neurons, objects):
@@ -388,18 +391,47 @@ class Trainer(Described, Group):
                 "does; use 'straight-through' or 'three-factor'"
             )
         for learner in self.synapses:
-            source, target = _whole(learner.source), _whole(learner.target)
-            if (
-                source.id == self.neurons.id
-                and target.id != source.id
-                and self.objective.clamps_outputs
-            ):
-                raise ValueError(
-                    f"synapses: {learner.name} sends spikes of {source.name} to the hidden neurons "
-                    f"{target.name}, but in training rule={self.objective.name!r} clamps "
-                    f"{source.name}, so in a test the hidden neurons would receive other spikes; leave "
-                    f"{learner.name} out, or use a rule that leaves the outputs free"
-                )
+            self._check_source(learner)
+            target = whole_group(learner.target)
+            if target.id != self.neurons.id:
+                self._check_window(learner.basis, f"kernel {learner.kernel!r}", target)
+        for group in hidden:
+            if group.feedback_basis is not None:
+                self._check_window(group.feedback_basis, "feedback kernel", group)
+
+    def _check_source(self, synapses):
+        """Raise if synapses lead from clamped outputs to hidden neurons."""
+        source, target = _source(synapses), whole_group(synapses.target)
+        hidden = [group.id for group in self.groups[1:]]
+        if self.objective.clamps_outputs and source.id == self.neurons.id and target.id in hidden:
+            raise ValueError(
+                f"synapses: {synapses.name} sends spikes of {source.name} to the hidden neurons "
+                f"{target.name}, but in training rule={self.objective.name!r} clamps "
+                f"{source.name}, so in a test the hidden neurons would receive other spikes; leave "
+                f"{synapses.name} out, or use a rule that leaves the outputs free"
+            )
+
+    def _check_window(self, basis, kernel, group):
+        """Raise if a basis of hidden neurons is longer than a presentation."""
+        if basis.window > self.n_steps:
+            raise ValueError(
+                f"n_steps is {self.n_steps}, but the {kernel} of the hidden neurons {group.name} has "
+                f"{basis.window} lags, the later of which have no effect; use a basis of at most "
+                f"{self.n_steps} lags, or longer presentations"
+            )
+
+    def _check_paths(self, objects):
+        """Raise unless the spikes in the whole network suit the hidden neurons."""
+        others = [
+            part
+            for part in objects
+            if isinstance(part, Synapses)
+            and part.active
+            and not any(part is learner for learner in self.synapses)
+        ]
+        for synapses in others:
+            self._check_source(synapses)
+        check_input_arrives(self.groups, self.learned, others)
 
     def _check_device(self):
         target = current_target()
@@ -573,8 +605,8 @@ class _Learned:
         weights, targets = synapses.learned_weights()
         sources = synapses.learned_sources()
         numbers = {group.id: number for number, group in enumerate(groups)}
-        sender = numbers.get(_whole(synapses.source).id) or None  # 0 are the outputs
-        group = numbers[_whole(synapses.target).id]
+        sender = numbers.get(whole_group(synapses.source).id) or None  # 0 are the outputs
+        group = numbers[whole_group(synapses.target).id]
         return cls(weights, sources, targets, synapses.basis, synapses.pre, group, sender)
 
     @classmethod
@@ -659,7 +691,7 @@ class _Recorder(NetworkOperation):
     def before_run(self, run_namespace):
         # Delays may have changed since the last run.
         super().before_run(run_namespace)
-        source = getattr(self.pathway.source, "source", self.pathway.source)
+        source = whole_group(self.pathway.source)
         self.spikes = spike_array(source).get_value()
         sources = self.pathway.synapse_sources.get_value()
         at_once = np.flatnonzero(np.broadcast_to(delay_steps(self.pathway), sources.shape) == 0)
@@ -676,14 +708,9 @@ class _Recorder(NetworkOperation):
         return np.concatenate([delayed, self.at_once[np.repeat(begin, count) + within]])
 
 
-def _whole(group):
-    """Return the whole group, if this is a subgroup."""
-    return getattr(group, "source", group)
-
-
 def _source(synapses):
     """Return the whole group, never a subgroup, that sends spikes to the synapses."""
-    return _whole(synapses.source)
+    return whole_group(synapses.source)
 
 
 def _has_images(group):
@@ -695,7 +722,7 @@ def _encoders_before(neurons, objects):
     reached, found = {neurons.name}, {}
     synapses = [part for part in objects if isinstance(part, Synapses)]
     for _ in synapses:
-        sources = [_source(part) for part in synapses if _whole(part.target).name in reached]
+        sources = [_source(part) for part in synapses if whole_group(part.target).name in reached]
         found = {source.name: source for source in sources if _has_images(source)}
         names = {source.name for source in sources}
         if names <= reached:
@@ -727,10 +754,12 @@ def _hidden_groups(synapses, neurons):
     reached, n_before = {neurons.id}, 0
     while n_before < len(reached):
         n_before = len(reached)
-        reached |= {_source(learner).id for learner in synapses if _whole(learner.target).id in reached}
+        reached |= {
+            _source(learner).id for learner in synapses if whole_group(learner.target).id in reached
+        }
     hidden = {}
     for learner in synapses:
-        target = _whole(learner.target)
+        target = whole_group(learner.target)
         if target.id not in reached:
             raise ValueError(
                 f"synapses: {learner.name} has the target {target.name}, but the neurons to train are "

@@ -163,7 +163,16 @@ def test_equations_as_an_object():
         (dict(reset="bias = 0; u %= 2"), ValueError, "reset must not change 'u'"),
         *(
             (dict(equations=f"{name} : 1"), ValueError, f"the name '{name}' is taken")
-            for name in ("kernels", "ring", "feedback_weights", "feedback", "run_args", "glm_uniform")
+            for name in (
+                "kernels",
+                "ring",
+                "source",
+                "start",
+                "feedback_weights",
+                "feedback",
+                "run_args",
+                "glm_uniform",
+            )
         ),
         (dict(equations="dx/dt = 1/ms : 1", method="gsl_rk4"), ValueError, "method must be one of"),
         (dict(method="exact"), ValueError, "method is for differential equations"),
@@ -186,14 +195,48 @@ def test_bad_code(own, error, message):
         ),
         *(
             (dict(model=f"{name} : 1"), f"model: the name '{name}' is taken")
-            for name in ("w", "w_0", "basis", "kernels", "j", "delay", "connect")
+            for name in (
+                "w",
+                "w_0",
+                "basis",
+                "kernels",
+                "j",
+                "delay",
+                "connect",
+                "source",
+                "N_incoming",
+            )
         ),
+        *(
+            (dict(on_post=f"{target} += 1"), f"on_post must not change '{target}'")
+            for target in ("stimulus_0_post", "pending_1", "u_post", "u_pre", "clamp_pre", "i")
+        ),
+        (dict(on_post={"one": "w_0 = 1", "two": "\tj = 0"}), "on_post must not change 'j'"),
+        (dict(on_pre="w_0 = 1; stimulus_0_pre = 0"), "on_pre must not change 'stimulus_0_pre'"),
     ],
 )
 def test_bad_code_of_synapses(own, message):
     neurons = glm.GLMNeurons(2, BASIS)
     with pytest.raises(ValueError, match=message):
         glm.GLMSynapses(neurons, neurons, **own)
+
+
+def test_what_statements_may_change():
+    defaultclock.dt = 1 * ms
+    source = glm.GLMNeurons(2, BASIS, equations="n_sent : 1")
+    neurons = glm.GLMNeurons(1, BASIS, equations="n_received : 1")
+    synapses = glm.GLMSynapses(
+        source,
+        neurons,
+        model="count : 1",
+        on_pre="n_received_post += 1; bias_post += 0.5; count += 1",
+        on_post={"one": "w_0 += 1", "two": "w_1 += 2; n_sent_pre += 1; bias_pre -= 0.5"},
+    )
+    source.clamp, neurons.clamp = 1, 1
+    Network(source, neurons, synapses).run(2 * ms)
+    assert synapses.w.tolist() == [[[2, 4]]] * 2 and synapses.count[:].tolist() == [2, 2]
+    assert (neurons.n_received[0], neurons.bias[0]) == (4, 2)
+    assert (source.n_sent[:].tolist(), source.bias[:].tolist()) == ([2, 2], [-1, -1])
 
 
 def test_comments_and_nothing():

@@ -189,8 +189,18 @@ class Custom(StraightThrough):
     "changes, error, message",
     [
         (dict(hidden=100), TypeError, r"hidden must be the sizes .* such as \(100,\)"),
-        (dict(hidden=(0,)), ValueError, r"hidden\[0\]"),
-        (dict(hidden=(5, 2.5)), TypeError, r"hidden\[1\]"),
+        (dict(hidden="5"), TypeError, "hidden must be the sizes"),
+        (dict(hidden=None), TypeError, r"hidden must be the sizes .* or \(\) for none"),
+        (dict(hidden=(0,)), ValueError, r"hidden\[0\] must be an integer of at least 1, got 0"),
+        (dict(hidden=(5, -1)), ValueError, r"hidden\[1\] must be an integer .*, got -1"),
+        *(
+            (dict(hidden=(5, size)), TypeError, r"hidden\[1\] must be an integer")
+            for size in (2.5, True, "3", (3,), None)
+        ),
+        (dict(hidden_basis=glm.IndicatorBasis(6)), ValueError, "hidden_basis has 6 lags, .* n_steps=5"),
+        (dict(hidden_feedback=glm.IndicatorBasis(6)), ValueError, "hidden_feedback has 6 lags"),
+        (dict(hidden_basis=None, window=6), ValueError, r"hidden_basis \(by default .* has 6 lags"),
+        (dict(hidden_basis=None, n_basis=6), ValueError, r"hidden_basis \(by default .* has 6 lags"),
         (dict(hidden=(10**7, 10**7)), ValueError, "hidden"),
         (dict(hidden_basis="cosine"), TypeError, "hidden_basis"),
         (dict(hidden_feedback=3), TypeError, "hidden_feedback"),
@@ -212,6 +222,14 @@ def test_errors(changes, error, message):
         classifier.fit(X, Y)
     with pytest.raises(NotFittedError):
         classifier.predict(X)
+
+
+def test_a_basis_may_be_as_long_as_a_presentation():
+    longest = glm.IndicatorBasis(5)
+    small(hidden_basis=longest, hidden_feedback=longest, n_epochs=1).fit(X, Y)
+    # Of the outputs it may be longer, as in version 0.1.
+    small(window=8, n_epochs=1).fit(X, Y)
+    small(hidden=(), hidden_basis=None, window=8, n_epochs=1).fit(X, Y)
 
 
 def test_what_cannot_be_saved(tmp_path):

@@ -2,7 +2,17 @@
 
 import numpy as np
 import pytest
-from brian2 import Network, NeuronGroup, SpikeMonitor, defaultclock, device, ms, prefs, set_device
+from brian2 import (
+    Network,
+    NeuronGroup,
+    SpikeMonitor,
+    Synapses,
+    defaultclock,
+    device,
+    ms,
+    prefs,
+    set_device,
+)
 from brian2.core.base import BrianObjectException
 
 import glmbrian as glm
@@ -414,6 +424,108 @@ def test_errors():
     trainer = glm.Trainer(outputs, [into, out], **settings)
     network = Network(source, fast, outputs, into, out, trainer)
     assert "dt is 0.5 ms for the hidden neurons" in error_of(network)
+
+
+def test_two_trainers_share_hidden_neurons():
+    choose("numpy")
+    encoder, hidden, outputs, into, out = small()
+    others = glm.GLMNeurons(2, glm.IndicatorBasis(2), random_state=4)
+    to_others = glm.GLMSynapses(hidden, others)
+    trainers = [
+        glm.Trainer(neurons, [into, synapses], n_steps=4, labels=[0])
+        for neurons, synapses in ((outputs, out), (others, to_others))
+    ]
+    network = Network(encoder, hidden, outputs, others, into, out, to_others, *trainers)
+    assert f"{hidden.name} has two trainers at once" in error_of(network)
+    trainers[0].active = False
+    network.run(1 * ms)
+
+
+def test_bases_longer_than_a_presentation():
+    choose("numpy")
+    encoder = glm.RateEncoder(np.full(3, 200, np.uint8), random_state=1)
+    long, short = glm.IndicatorBasis(5), glm.IndicatorBasis(4)
+    for kernels, feedback, message in [
+        ({"input": long, "own": short}, None, "the kernel 'input' of the hidden neurons .* has 5 lags"),
+        ({"input": short, "own": long}, None, "the kernel 'own' of"),
+        ({"input": short, "own": short}, long, "the feedback kernel of"),
+        ({"input": short, "own": short, "unused": long}, short, None),
+    ]:
+        hidden = glm.GLMNeurons(4, kernels, feedback_basis=feedback, random_state=2, stream="hidden")
+        outputs = glm.GLMNeurons(2, long, random_state=3)
+        synapses = [
+            glm.GLMSynapses(encoder, hidden, "input"),
+            glm.GLMSynapses(hidden, hidden, "own"),
+            glm.GLMSynapses(hidden, outputs),
+        ]
+        if message is None:
+            glm.Trainer(outputs, synapses, n_steps=4, labels=[0])
+        else:
+            with pytest.raises(ValueError, match=f"n_steps is 4, but {message}"):
+                glm.Trainer(outputs, synapses, n_steps=4, labels=[0])
+
+
+@pytest.mark.parametrize("simulated_by", ["numpy", "cpp_standalone"])
+def test_hidden_neurons_without_input(simulated_by):
+    choose(simulated_by)
+
+    def network(connect, recurrent, *more, **options):
+        encoder, basis = (
+            glm.RateEncoder(np.full(3, 200, np.uint8), random_state=1),
+            glm.IndicatorBasis(2),
+        )
+        kernels = {"input": basis, "own": basis}
+        hidden = glm.GLMNeurons(4, kernels, random_state=2, stream="hidden", **options)
+        outputs = glm.GLMNeurons(2, basis, random_state=3)
+        synapses = [
+            glm.GLMSynapses(encoder, hidden, "input", connect),
+            glm.GLMSynapses(hidden, hidden, "own", recurrent),
+            glm.GLMSynapses(hidden, outputs),
+        ]
+        trainer = glm.Trainer(outputs, synapses, n_steps=4, labels=[0])
+        more = [create(hidden, outputs, encoder) for create in more]
+        return Network(encoder, hidden, outputs, *synapses, trainer, *more)
+
+    def fixed(hidden, outputs, encoder):
+        synapses = Synapses(encoder, hidden[1:], on_pre="input_0_post += 1")
+        synapses.connect(p=0.5)
+        return synapses
+
+    # Neuron 3 would hear only from itself, or from nobody.
+    for recurrent in ("i == j", False, "i == 3"):
+        assert "no input reaches 1 of the 4 hidden neurons" in error_of(network("j < 3", recurrent))
+        assert "(the first is neuron 3)" in error_of(network("j < 3", recurrent))
+    assert "no input reaches 4 of the 4" in error_of(network(False, True))
+    back = lambda hidden, outputs, encoder: glm.GLMSynapses(outputs, hidden, "own")  # noqa: E731
+    assert "but in training rule='first-to-spike' clamps" in error_of(network(True, True, back))
+    if simulated_by == "numpy":
+        for connected in (
+            network("j == 0", "j == i + 1"),
+            network("j == 0", False, fixed),
+            network(False, False, drive="1"),
+        ):
+            connected.run(1 * ms)
+
+
+def test_a_spike_acts_one_step_later_at_the_earliest():
+    """So there are no cycles without a lag."""
+    choose("numpy")
+    neurons = glm.GLMNeurons(2, glm.IndicatorBasis(2))
+    synapses = glm.GLMSynapses(neurons, neurons)
+    for delay in (-1 * ms, [0, 1, 2, -0.5] * ms, "(j - 1)*ms"):
+        synapses.delay = delay
+        message = error_of(Network(neurons, synapses))
+        assert f"delay of {synapses.name} must be at least 0, got -" in message
+    synapses.delay, synapses.w, neurons.clamp = 0 * ms, 1, 1
+    network = Network(neurons, synapses)
+    for order in (-5, 5):
+        synapses.pre.order = order
+        neurons.clear()
+        found = []
+        for _ in range(3):
+            network.run(1 * ms)
+            found.append(neurons.u[0])
+        assert found == [0, 2, 4]
 
 
 def error_of(network):
