@@ -83,7 +83,17 @@ def _begin(trainer):
         for group in trainer.groups
         for name in [*group.filter_state, "u"]
     )
-    clamp = f"""
+    is_free = ""
+    if trainer.tests.n:
+        is_free = f"""
+    if (trainer.step == 0) {{
+        trainer.set_test({cpp_data(trainer.variables["_tests"])}[trainer.presentation] >= 0);
+        if (trainer.is_test) std::fill_n({cpp_data(neurons.variables["clamp"])}, {len(neurons)}, 0);
+    }}
+    if (trainer.is_test) return done;"""
+    clamp = ""
+    if trainer.clamps_outputs:
+        clamp = f"""
     for (int i = 0; i < {len(neurons)}; i++) {{
         const bool desired = {_desired(trainer, "trainer.step")};
         {cpp_data(neurons.variables["clamp"])}[i] = desired ? 1 : -1;
@@ -93,7 +103,7 @@ def _begin(trainer):
     if (trainer.begin_step({trainer.n_presentations})) {{
         {clear}
     }}
-    if (trainer.step < 0) return done;{clamp if trainer.objective.clamps_outputs else ""}
+    if (trainer.step < 0) return done;{is_free}{clamp}
 """
 
 
@@ -117,12 +127,41 @@ def _record(pathways):
 
 
 def _end(trainer):
-    clamps = trainer.objective.clamps_outputs
+    clamp = trainer.neurons.variables["clamp"]
+    forget_values([clamp])
+    parts = ["if (trainer.step < 0) return done;"]
+    if trainer.tests.n:
+        parts.append(_end_test(trainer))
+    if trainer.learns:
+        parts.append(_end_learning(trainer))
+    return "\n    ".join(parts)
+
+
+def _end_test(trainer):
+    """Return C++ code that ends the step if this presentation is a test."""
+    outcomes = trainer.variables["_outcomes"]
+    forget_values([outcomes])
+    numbers = cpp_data(trainer.variables["_tests"])
+    stops = str(trainer.objective.stops_at_first_spike).lower()
+    return f"""
+    if (trainer.is_test) {{
+        {_record_step(trainer, 0)}
+        {_record_spikes(trainer, 0)}
+        if (!trainer.is_last_step()) return done;
+        learner_0.report({stops}, &{cpp_data(outcomes)}[{numbers}[trainer.presentation] * {trainer.tests.n_values}]);
+        trainer.end_presentation();
+        return done;
+    }}
+"""
+
+
+def _end_learning(trainer):
+    clamps = trainer.clamps_outputs
     record = "\n    ".join(
         line
-        for number, group in enumerate(trainer.groups)
+        for number in range(len(trainer.groups))
         for line in [
-            f"learner_{number}.record_step(trainer.step, {cpp_data(group.variables['u'])});",
+            _record_step(trainer, number),
             *([] if clamps and number == 0 else [_record_spikes(trainer, number)]),
         ]
     )
@@ -132,20 +171,24 @@ def _end(trainer):
     gradient = (
         f"Objective::gradient<Activation0>(learner_0.u, {outputs}, {_label(trainer)}, learner_0.grad)"
     )
-    log_likelihoods = trainer.variables["_log_likelihoods"]
-    clamp = trainer.neurons.variables["clamp"]
-    forget_values([log_likelihoods, clamp])
+    log_likelihoods, clamp = trainer.variables["_log_likelihoods"], trainer.neurons.variables["clamp"]
+    forget_values([log_likelihoods])
     body = "\n    ".join([*_weights(trainer), *_errors(trainer), *_learn(trainer)])
     return f"""
-    if (trainer.step < 0) return done;
     {record}
-    if (!trainer.end_step({trainer.batch_size}, {trainer.learning_rate!r})) return done;
+    if (!trainer.is_last_step()) return done;
+    trainer.add_to_batch({trainer.batch_size}, {trainer.learning_rate!r}, {trainer.last_learning});
     const double log_likelihood = {gradient};
     {cpp_data(log_likelihoods)}[trainer.presentation] = log_likelihood;
     {body}
     if (trainer.end_presentation())
         std::fill_n({cpp_data(clamp)}, {len(trainer.neurons)}, 0);
 """
+
+
+def _record_step(trainer, number):
+    potentials = cpp_data(trainer.groups[number].variables["u"])
+    return f"learner_{number}.record_step(trainer.step, {potentials});"
 
 
 def _record_spikes(trainer, number):

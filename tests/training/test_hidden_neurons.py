@@ -306,6 +306,8 @@ def test_recurrent_gradients_equal_an_automatic_derivative(rule):
 
 RECURRENT = {"recurrent": ("first-to-spike", 1, "straight-through"),
              "recurrent, rate": ("rate", 8, "three-factor")}  # fmt: skip
+#: The others are tests.
+LEARNING = np.random.default_rng(2).random(N_PRESENTATIONS) < 0.8
 
 
 @pytest.mark.compiled
@@ -315,6 +317,8 @@ def test_recurrent_networks_learn_alike_in_programs(networks):
         for array, same in zip(one.learned, other.learned, strict=True):
             np.testing.assert_allclose(array, same, rtol=0, atol=1e-9)
         np.testing.assert_array_equal(one.trains("a"), other.trains("a"))
+        np.testing.assert_array_equal(one.tested, other.tested)
+        assert np.all(one.tested[0][LEARNING] == -1) and {0, 1, 2} <= set(one.tested[0])
 
 
 @pytest.fixture(scope="module")
@@ -339,7 +343,9 @@ def _simulate(place):
     }
     for seed, (name, (rule, batch_size, credit)) in enumerate(RECURRENT.items(), start=10):
         if place != "cython":
-            nets[name] = Recurrent(rule, N_PRESENTATIONS, seed, credit=credit, batch_size=batch_size)
+            nets[name] = Recurrent(
+                rule, N_PRESENTATIONS, seed, credit=credit, batch_size=batch_size, learning=LEARNING
+            )
     network = Network([part for net in nets.values() for part in net.parts()])
     network.run(N_PRESENTATIONS * N_STEPS * ms, namespace={})
     if place == "cpp_standalone":
@@ -347,6 +353,7 @@ def _simulate(place):
     for net in nets.values():
         # Later tests may choose another device.
         net.learned, net.learned_log_likelihoods = net.parameters(), net.trainer.log_likelihoods
+        net.tested = [net.trainer.decisions, net.trainer.decision_steps]
         net.recorded = {name: net.trains(name) for name in net.monitors}
     return nets
 
