@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -83,6 +84,12 @@ public:
 private:
     double bias_gradient_[NEURONS] = {0.0};
 };
+
+inline double finite_reward(double value)
+{
+    if (!std::isfinite(value)) throw std::runtime_error("glmbrian: reward must be a finite number");
+    return value;
+}
 
 // Training in presentations of STEPS steps.  A *set* is the weights of one GLMSynapses, or the
 // feedback weights, treated as a synapse from each neuron to itself.

@@ -6,7 +6,7 @@ generated C++ programs, `trainer_cpp.py` and `native/trainer.hpp` replace it.
 
 import copy
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,7 +36,8 @@ from ..core.objectives import Objective, get_objective
 from ..support.display import Described
 from ..support.validation import binary_array, finite_array, flag, integer, real, warn
 from . import trainer_cpp as training_cpp
-from .errors import hidden_errors
+from .errors import errors_of
+from .reward import END_ORDER, get_reward
 from .testing import TestPresentations
 
 #: Neurons that have, or had, a trainer.
@@ -96,7 +97,14 @@ class Trainer(Described, Group):
     learning : array_like of bool, shape (n_presentations,), optional
         Which presentations are learned; the others are tests.  By default all are learned.  If all
         are tests, `labels` may be left out, `synapses` may be empty, and hidden neurons are cleared
-        if `synapses` lead to them.
+        if `synapses` lead to them.  With `reward`, this tells the number of presentations.
+    reward : (group, str) or callable, optional
+        With ``credit="three-factor"``, what to learn from in place of labels or targets.  The outputs
+        are free, and all neurons learn by the reward, minus its running mean, times the derivative of
+        the log-probability of their own spikes.  Give a Brian variable with one value, as a group and
+        the variable's name; it is read at the end of the last step of each presentation that is
+        learned.  Or, on the runtime device, a function that gets the number of the presentation
+        and returns a number.  `rule` then says only how tests decide.
 
     Attributes
     ----------
@@ -111,13 +119,17 @@ class Trainer(Described, Group):
     duration : Quantity
         How long all presentations take.
     log_likelihoods : ndarray of float, shape (n_presentations,)
-        For each presentation, before it was learned; NaN for tests, and for those to come.
+        For each presentation, before it was learned; NaN for tests, for those to come, and with
+        `reward`.
+    rewards : ndarray of float, shape (n_presentations,)
+        With `reward`, what each presentation earned; NaN for tests, and for those to come.
     n_presentations : int
 
     Raises
     ------
     TypeError, ValueError
-        If an argument is of the wrong type, out of range, or does not fit the others.
+        If an argument is of the wrong type, out of range, or does not fit the others; in a run on
+        the runtime device, if a reward is not a finite number.
     NotImplementedError
         On a device other than runtime and C++ standalone.
 
@@ -190,6 +202,7 @@ class Trainer(Described, Group):
         name: str = "trainer*",
         credit: str | Credit = "straight-through",
         learning: ArrayLike | None = None,
+        reward: tuple[Any, str] | Callable[[int], float] | None = None,
     ) -> None:
         if not isinstance(neurons, GLMNeurons):
             raise TypeError(f"neurons must be GLMNeurons, not a subgroup, got {neurons!r}")
@@ -203,9 +216,10 @@ class Trainer(Described, Group):
         self.objective = get_objective(rule, self.target_period, "rule")
         self.learn_bias = flag(learn_bias, "learn_bias")
         learn_feedback = flag(learn_feedback, "learn_feedback")
+        self.reward = self._checked_reward(reward, labels, targets, learning)
         examples = self._checked_examples(labels, targets, learning)
         self.learns = bool(self.learning.any())
-        self.clamps_outputs = self.learns and self.objective.clamps_outputs
+        self.clamps_outputs = self.learns and self.objective.clamps_outputs and self.reward is None
         self.tests = TestPresentations(self.learning, len(neurons), self.objective)
         check_brian_arguments(name=name)
         self.groups = [neurons, *_hidden_groups(self.synapses, neurons)]
@@ -224,14 +238,14 @@ class Trainer(Described, Group):
             if self.learns:
                 self.learned.append(_Learned.of_synapses(learner, self.groups))
         for number, group in enumerate(self.groups):
-            is_used = self.learns and (number > 0 or self.objective.learns_feedback)
-            if is_used and learn_feedback and group.feedback_basis is not None:
+            is_used = number > 0 or self.objective.learns_feedback or self.reward is not None
+            if self.learns and is_used and learn_feedback and group.feedback_basis is not None:
                 self.learned.append(_Learned.of_feedback(group, number))
         self.variables = Variables(self)
         self.variables.add_constant("N", 1)
         if examples is not None:
             self._add_array("_labels" if self.has_labels else "_targets", examples)
-        self._add_array("_log_likelihoods", np.full(self.n_presentations, np.nan))
+        self._add_array("_values", np.full(self.n_presentations, np.nan))
         if self.tests.n:
             self._add_array("_tests", self.tests.numbers)
             self._add_array("_outcomes", np.zeros((self.tests.n, self.tests.n_values)))
@@ -245,6 +259,8 @@ class Trainer(Described, Group):
         else:
             self.variables.add_array("done", size=1, dtype=np.int32)
         self._enable_group_attributes()
+        if self.reward is not None:
+            self.reward.add_to(self)
         if not current_target().runs_at_once:
             training_cpp.add_operations(self)
 
@@ -265,9 +281,22 @@ class Trainer(Described, Group):
     def log_likelihoods(self) -> NDArray[np.float64]:
         """Log-likelihood of each presentation before it was learned.
 
-        NaN for tests, and for presentations to come.
+        NaN for tests, for presentations to come, and with `reward`.
         """
-        return self.variables["_log_likelihoods"].get_value().copy()
+        return self._values_if(self.reward is None)
+
+    @property
+    def rewards(self) -> NDArray[np.float64]:
+        """Reward of each presentation that was learned.
+
+        NaN for tests, for presentations to come, and without `reward`.
+        """
+        return self._values_if(self.reward is not None)
+
+    def _values_if(self, are_wanted):
+        if not are_wanted:
+            return np.full(self.n_presentations, np.nan)
+        return self.variables["_values"].get_value().copy()
 
     @property
     def decisions(self) -> NDArray[np.int_]:
@@ -345,6 +374,11 @@ class Trainer(Described, Group):
         if current_target().runs_at_once:
             return self._progress.presentation * self.n_steps + self._progress.step + 1
         return min(self._steps_planned, self.n_presentations * self.n_steps)
+
+    @property
+    def uses_credit(self) -> bool:
+        """Whether some neurons learn by `credit`: hidden ones, and with `reward` the outputs too."""
+        return len(self.groups) > 1 or self.reward is not None
 
     @property
     def last_learning(self) -> int:
@@ -450,6 +484,30 @@ class Trainer(Described, Group):
                 f"{self.steps_done}; {advice}"
             )
 
+    def _checked_reward(self, reward, labels, targets, learning):
+        reward = get_reward(reward)
+        if reward is None:
+            return None
+        if not self.credit.takes_reward:
+            raise ValueError(
+                f"reward needs credit='three-factor', got credit={self.credit.name!r}, which learns from "
+                "derivatives"
+            )
+        for name, given in (("labels", labels), ("targets", targets)):
+            if given is not None:
+                raise ValueError(f"reward takes the place of {name}: leave out one of the two")
+        if learning is None:
+            raise ValueError(
+                "learning must be given with reward, to tell the number of presentations: to learn "
+                "from 200, write learning=np.ones(200, bool)"
+            )
+        if not (reward.is_variable or current_target().runs_at_once):
+            raise ValueError(
+                "reward must be (group, 'variable') in a compiled program, which cannot call a Python "
+                "function; compute it with Brian equations or synapses, or use the runtime device"
+            )
+        return reward
+
     def _checked_examples(self, labels, targets, learning):
         """Set `learning`; return the labels, or the targets in the shape (n_presentations, n_steps, n).
 
@@ -462,7 +520,7 @@ class Trainer(Described, Group):
                 raise ValueError(
                     "learning must hold one truth value for each presentation, but is empty"
                 )
-            if labels is targets is None and not learning.any():
+            if labels is targets is None and (self.reward or not learning.any()):
                 self.learning, self.n_presentations = learning, len(learning)
                 return None
         examples = self._checked_desired(labels, targets)
@@ -538,8 +596,9 @@ class Trainer(Described, Group):
         if target.runs_at_once or not self.learns:
             return
         parts = [("activation", group.activation) for group in self.groups]
-        parts += [("rule", self.objective)]
-        if len(self.groups) > 1:
+        if self.reward is None:
+            parts.append(("rule", self.objective))
+        if self.uses_credit:
             parts.append(("credit", self.credit))
         for name, part in parts:
             if not part.cpp:
@@ -557,7 +616,11 @@ class Trainer(Described, Group):
         for number, learned in enumerate(self.learned):
             if learned.pathway is not None:
                 add(_Recorder(self, number, name=f"{name}_record_{number}"))
-        add(NetworkOperation(self._end_step, clock=self.clock, when="end", order=1, name=f"{name}_end"))
+        add(
+            NetworkOperation(
+                self._end_step, clock=self.clock, when="end", order=END_ORDER, name=f"{name}_end"
+            )
+        )
 
     def _begin_step(self):
         now = self._progress
@@ -647,16 +710,13 @@ class Trainer(Described, Group):
     def _learn(self):
         """Add the gradient of this presentation to the batch; apply it if the batch is full."""
         now = self._progress
-        outputs = now.groups[0]
-        log_likelihood, grad_u = self.objective.gradient(
-            outputs.potentials, outputs.spikes, self._label(), self.neurons.activation
-        )
-        self.variables["_log_likelihoods"].get_value()[now.presentation] = log_likelihood
-        reward = log_likelihood - now.baseline.value(log_likelihood)
-        now.baseline.add(log_likelihood)
-        errors = [grad_u]
-        if len(self.groups) > 1:
-            errors = hidden_errors(self.groups, now.groups, self.learned, grad_u, self.credit, reward)
+        value, output_error = self._value()
+        self.variables["_values"].get_value()[now.presentation] = value
+        reward = value - now.baseline.value(value)
+        now.baseline.add(value)
+        errors = [output_error]
+        if self.uses_credit:
+            errors = errors_of(self.groups, now.groups, self.learned, output_error, self.credit, reward)
         now.in_batch += 1
         for state, error in zip(now.groups, errors):
             state.bias_gradient += error.sum(axis=0)
@@ -671,6 +731,18 @@ class Trainer(Described, Group):
             arrivals.clear()
         if now.in_batch == self.batch_size or now.presentation == self.last_learning:
             self._apply(self.learning_rate / now.in_batch)
+
+    def _value(self):
+        """Return what this presentation was worth, and its gradient in the potentials of the outputs.
+
+        There is no gradient of a reward of the user's own.
+        """
+        if self.reward is not None:
+            return self.reward.read(self, self._progress.presentation), None
+        outputs = self._progress.groups[0]
+        return self.objective.gradient(
+            outputs.potentials, outputs.spikes, self._label(), self.neurons.activation
+        )
 
     def _apply(self, rate):
         """Move weights and biases along the mean gradient of the batch."""

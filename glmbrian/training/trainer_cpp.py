@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..brian.internals import cpp_arriving_synapses, cpp_data, forget_values, spike_array
 from ..brian.operations import new_operation
+from .reward import END_ORDER
 
 if TYPE_CHECKING:
     from .trainer import Trainer
@@ -27,7 +28,7 @@ def add_operations(trainer: "Trainer") -> None:
         # after the pathways have handled the spikes of this step
         order = max(pathway.order for _, pathway in pathways) + 1
         _add(trainer, f"record_{n}", _record(pathways), source_clock, when, order)
-    _add(trainer, "end", _end, clock, "end", 1)
+    _add(trainer, "end", _end, clock, "end", END_ORDER)
 
 
 def _add(trainer, operation, code, clock, when, order):
@@ -38,7 +39,7 @@ def _add(trainer, operation, code, clock, when, order):
             f"struct Activation{number} {{{group.activation.cpp}}};"
             for number, group in enumerate(trainer.groups)
         )
-        credit = f"struct Credit {{{trainer.credit.cpp}}};" if len(trainer.groups) > 1 else ""
+        credit = f"struct Credit {{{trainer.credit.cpp}}};" if trainer.uses_credit else ""
         learners = "\n    ".join(
             f"static auto& learner_{number} = glmbrian::shared<glmbrian::Learner<{trainer.n_steps}, "
             f'{len(group)}>>("{trainer.name}_{number}");'
@@ -48,7 +49,7 @@ def _add(trainer, operation, code, clock, when, order):
 namespace {name}_types {{
 {activations}
 {credit}
-struct Objective {{{trainer.objective.cpp}}};
+struct Objective {{{trainer.objective.cpp if trainer.reward is None else ""}}};
 }}
 static inline int {name}(int done)
 {{
@@ -165,25 +166,31 @@ def _end_learning(trainer):
             *([] if clamps and number == 0 else [_record_spikes(trainer, number)]),
         ]
     )
-    # Spikes of free outputs are those that were recorded.
-    spiked = _desired(trainer, "t") if clamps else "learner_0.emitted[t][i]"
-    outputs = f"[&](int t, int i) -> bool {{ return {spiked}; }}"
-    gradient = (
-        f"Objective::gradient<Activation0>(learner_0.u, {outputs}, {_label(trainer)}, learner_0.grad)"
-    )
-    log_likelihoods, clamp = trainer.variables["_log_likelihoods"], trainer.neurons.variables["clamp"]
-    forget_values([log_likelihoods])
+    values, clamp = trainer.variables["_values"], trainer.neurons.variables["clamp"]
+    forget_values([values])
     body = "\n    ".join([*_weights(trainer), *_errors(trainer), *_learn(trainer)])
     return f"""
     {record}
     if (!trainer.is_last_step()) return done;
     trainer.add_to_batch({trainer.batch_size}, {trainer.learning_rate!r}, {trainer.last_learning});
-    const double log_likelihood = {gradient};
-    {cpp_data(log_likelihoods)}[trainer.presentation] = log_likelihood;
+    const double value = {_value(trainer)};
+    {cpp_data(values)}[trainer.presentation] = value;
     {body}
     if (trainer.end_presentation())
         std::fill_n({cpp_data(clamp)}, {len(trainer.neurons)}, 0);
 """
+
+
+def _value(trainer):
+    """Return a C++ expression for what this presentation was worth."""
+    if trainer.reward is not None:
+        return f"glmbrian::finite_reward({cpp_data(trainer.variables['reward_seen'])}[0])"
+    # Spikes of free outputs are those that were recorded.
+    spiked = _desired(trainer, "t") if trainer.clamps_outputs else "learner_0.emitted[t][i]"
+    outputs = f"[&](int t, int i) -> bool {{ return {spiked}; }}"
+    return (
+        f"Objective::gradient<Activation0>(learner_0.u, {outputs}, {_label(trainer)}, learner_0.grad)"
+    )
 
 
 def _record_step(trainer, number):
@@ -211,20 +218,21 @@ def _changes(trainer):
 
 
 def _errors(trainer):
-    """Return C++ code for the gradient in what arrives, and for the errors of hidden neurons."""
+    """Return C++ code for the gradient in what arrives, and for the errors of neurons by credit."""
     changes = _changes(trainer)
     for (_, basis), number in changes.items():
         rows = ", ".join("{" + ", ".join(map(repr, row)) + "}" for row in basis.matrix.tolist())
         yield f"static const double basis_{number}[{basis.window}][{basis.n_basis}] = {{{rows}}};"
         yield f"static std::vector<double> change_{number};"
-    hidden = range(1, len(trainer.groups))
-    if hidden:
-        yield "const double reward = trainer.reward(log_likelihood);"
+    # The outputs have the gradient of the objective, unless there is a reward.
+    by_credit = range(1 if trainer.reward is None else 0, len(trainer.groups))
+    if by_credit:
+        yield "const double reward = trainer.reward(value);"
     # A spike changes potentials in later steps only.
     yield f"for (int t = {trainer.n_steps - 1}; t >= 0; t--) {{"
     for (group, _), number in changes.items():
         yield f"    learner_{group}.correlate_step(basis_{number}, t, change_{number});"
-    for group in hidden:
+    for group in by_credit:
         yield f"    std::fill_n(learner_{group}.in_spikes, {len(trainer.groups[group])}, 0.0);"
     for number, learned in enumerate(trainer.learned):
         if learned.sender is None:
@@ -235,7 +243,7 @@ def _errors(trainer):
             f"{_ends(learned, 'pre')}, {_ends(learned, 'post')}, {_delay(learned)}, weights_{number}, "
             f"learner_{learned.sender}.in_spikes);"
         )
-    for group in hidden:
+    for group in by_credit:
         yield f"    learner_{group}.find_errors<Credit, Activation{group}>(t, reward);"
     yield "}"
 
