@@ -80,7 +80,7 @@ public:
     // glmbrian.core.credit.Baseline.
     double reward() const { return reward_; }
 
-    // Writes one row of doubles per test presentation: see glmbrian.devices.problem.Outcome.
+    // Writes one row of doubles per test presentation: see glmbrian.core.outcome.Outcome.
     // `hidden_counts` holds the spikes of each hidden layer.
     void report(int n_steps, const int32_t* input_counts, const std::vector<double>& hidden_counts,
                 const int32_t* counts, const Trace& u)
