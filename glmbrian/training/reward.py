@@ -117,7 +117,7 @@ def get_reward(reward: Any) -> Reward | None:
             f"reward: {name!r} of {group.name} has a unit ({variable.dim}), but a reward is a number; "
             "divide by the unit in the equations"
         )
-    size = group.variables["N"]
+    size = group.variables.get("N")
     # The number of synapses, for example, is no constant.
     if not variable.scalar and not (isinstance(size, Constant) and len(group) == 1):
         raise ValueError(

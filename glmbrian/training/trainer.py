@@ -95,7 +95,7 @@ class Trainer(Described, Group):
     credit : {"straight-through", "three-factor"} or Credit
         How hidden neurons learn; see `glmbrian.learning.layered_gradient`.  With "three-factor",
         the reward is what the gradient of the rule returns as the log-likelihood, minus a running
-        mean.
+        mean; or `reward`.
     learning : array_like of bool, shape (n_presentations,), optional
         Which presentations are learned; the others are tests.  By default all are learned.  If all
         are tests, `labels` may be left out, `synapses` may be empty, and hidden neurons are cleared
@@ -131,7 +131,8 @@ class Trainer(Described, Group):
     ------
     TypeError, ValueError
         If an argument is of the wrong type, out of range, or does not fit the others; in a run on
-        the runtime device, if a reward is not a finite number.
+        the runtime device, if a reward is not a finite number.  (In C++ standalone, the program then
+        ends with an error.)
     NotImplementedError
         On a device other than runtime and C++ standalone.
 
@@ -148,6 +149,8 @@ class Trainer(Described, Group):
 
     Tests do not count in a batch: one that is not full when a test begins goes on after it.  A test
     lasts `n_steps` steps, also if it decides early.
+
+    The running mean of rewards is that of earlier presentations, so the first reward changes nothing.
 
     A spike counts in the step of the neurons in which it arrives, whatever the time step
     of its source: if an integrate-and-fire group is simulated in steps of 0.1 ms and the
@@ -531,12 +534,11 @@ class Trainer(Described, Group):
         self.n_presentations = len(examples)
         self.learning = np.ones(self.n_presentations, dtype=bool) if learning is None else learning
         if len(self.learning) != self.n_presentations:
-            given = "labels" if self.has_labels else "targets"
+            n, given = self.n_presentations, "labels" if self.has_labels else "targets"
             raise ValueError(
-                f"learning must hold one truth value for each of the {self.n_presentations} presentations in "
-                f"{given}, got {len(self.learning)}; to learn the first {min(len(self.learning), self.n_presentations)}"
-                f" and test the others, write np.arange({self.n_presentations}) < "
-                f"{min(len(self.learning), self.n_presentations)}"
+                f"learning must hold one truth value for each of the {n} presentations in {given}, got "
+                f"{len(self.learning)}; to learn the first 100 and test the others, write "
+                f"np.arange({n}) < 100"
             )
         return examples
 

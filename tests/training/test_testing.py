@@ -269,7 +269,7 @@ def test_an_objective_of_ones_own_decides():
     [
         (dict(labels=[0, 1, 0], learning=[True, False]), ValueError,
          r"learning must hold one truth value for each of the 3 presentations in labels, got 2.* "
-         r"np.arange\(3\) < 2"),
+         r"np.arange\(3\) < 100"),
         (dict(labels=[0], learning="no"), TypeError, "learning must be an array of 0 and 1"),
         (dict(labels=[0, 1], learning=[0, 2]), ValueError, "learning must hold only 0 and 1"),
         (dict(labels=[0], learning=True), ValueError, r"learning must have the shape \(n_presentations"),
