@@ -63,12 +63,13 @@ std::vector<T> read_array(const std::string& path, size_t size)
 template <class T>
 class MappedArray {
 public:
-    void open(const std::string& path, size_t size)
+    // `hint` follows the error about a wrong size.
+    void open(const std::string& path, size_t size, const std::string& hint = "")
     {
         const int file = ::open(path.c_str(), O_RDONLY);
         struct stat about;
         if (file < 0 || fstat(file, &about) != 0) fail("cannot read " + path);
-        if ((size_t)about.st_size != size * sizeof(T)) fail(path + " has the wrong size");
+        if ((size_t)about.st_size != size * sizeof(T)) fail(path + " has the wrong size" + hint);
         // Nothing can be mapped of an empty file.
         void* data = size ? mmap(nullptr, size * sizeof(T), PROT_READ, MAP_PRIVATE, file, 0) : nullptr;
         close(file);

@@ -29,7 +29,9 @@ public:
                          + ", got " + std::to_string(label));
             learning_rates_ = read_numbers("job/learning_rates.bin", N_REPLICAS, false);
             if (job.n_rate_factors)
-                rate_factors_.open("job/rate_factors.bin", job.n_rate_factors);
+                rate_factors_.open("job/rate_factors.bin", job.n_rate_factors,
+                                   ": the schedule of the learning rate has a factor for each of the "
+                                   "n_epochs * n_items presentations, so to change these, export again");
             if (job.weighted)
                 sample_weights_ = read_numbers("job/sample_weights.bin", N_REPLICAS * job.n_items, false);
         } else {

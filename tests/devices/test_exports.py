@@ -147,6 +147,7 @@ def test_settings_that_are_wrong(copy, name, values, allowed):
         (lambda text: "", "lacks the setting mode"),
         (lambda text: text.replace("n_items 40", "n_items 39"), "has the wrong size"),
         (lambda text: text.replace("weighted 0", "weighted 1"), "cannot read job/sample_weights.bin"),
+        (lambda text: text.replace("schedule 0", "schedule 1"), "cannot read job/rate_factors.bin"),
     ],
 )
 def test_settings_as_a_whole(copy, change, said):
@@ -154,6 +155,14 @@ def test_settings_as_a_whole(copy, change, said):
     path.write_text(change(path.read_text()))
     done = run(copy)
     assert done.returncode == 3 and said in done.stderr
+
+
+def test_a_schedule_is_for_a_number_of_epochs(copy):
+    change_setting(copy, "rate_schedule", 1)
+    np.linspace(1, 0, 80).tofile(copy / "job" / "rate_factors.bin")
+    assert run(copy).returncode == 0
+    change_setting(copy, "n_epochs", 3)
+    assert "to change these, export again" in run(copy).stderr
 
 
 @pytest.mark.parametrize(
