@@ -29,6 +29,7 @@ def run(digits, options, seed):
         learning_rate=options.learning_rate,
         learning_rate_schedule="linear",
         average=options.average,
+        weight_decay=options.weight_decay,
         n_epochs=options.epochs,
         random_state=seed,
         verbose=False,
@@ -68,6 +69,7 @@ def main():
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--learning-rate", type=float, default=2e-2)
     parser.add_argument("--average", type=float, default=0.0)
+    parser.add_argument("--weight-decay", type=float, default=0.0)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
@@ -80,7 +82,7 @@ def main():
     rows = []
     if options.output is not None and options.output.exists():
         earlier = json.loads(options.output.read_text())
-        if earlier["settings"] != settings:
+        if {"weight_decay": 0.0, **earlier["settings"]} != settings:
             raise SystemExit(f"{options.output} holds results of other settings")
         rows = earlier["seeds"]
     done = {row["seed"] for row in rows}

@@ -206,6 +206,7 @@ def _add_classifier_options(command):
         "learning_rate_schedule": dict(choices=tuple(SCHEDULES), help="how the learning rate changes"),
         "average": dict(type=float, metavar="FRACTION",
                         help="fraction of the epochs, the last ones, whose parameters are averaged"),
+        "weight_decay": dict(type=float, metavar="RATE", help="how fast weights decay to 0"),
         "early_stopping": dict(action=argparse.BooleanOptionalAction, default=None,
                                help="hold out images, and stop when they are decided no better"),
         "validation_fraction": dict(type=float, metavar="FRACTION", help="fraction of images to hold out"),

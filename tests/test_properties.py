@@ -228,7 +228,7 @@ def settings_of_classifier():
         device="runtime", on_silence="potential", on_tie="potential", gpu=None, basis=None,
         random_state=1, start_state=None, verbose=False, scale_inputs=False, hidden=(),
         hidden_basis=None, hidden_feedback=None, credit="straight-through",
-        learning_rate_schedule="constant", average=0.0, early_stopping=False,
+        learning_rate_schedule="constant", average=0.0, weight_decay=0.0, early_stopping=False,
         validation_fraction=0.1, n_iter_no_change=10, tol=1e-4,
     )  # fmt: skip
 
@@ -441,6 +441,13 @@ CALLS = [
     Call("Trainer of targets", trained,
          lambda: dict(n_steps=3, targets=np.zeros((2, 3, 2)), rule="rate"),
          check_trained, costs=150, counts=("n_steps",), also={"rule": ("targets", "labels")}),
+    Call("Trainer of tests", trained,
+         lambda: dict(n_steps=3, labels=[0, 1], learning=np.array([True, False])), costs=30,
+         varied=("learning",)),
+    Call("Trainer by reward", trained,
+         lambda: dict(n_steps=3, credit="three-factor", learning=np.ones(2, bool),
+                      reward=lambda presentation: 1.0),
+         costs=30, varied=("reward",)),
     Call("Trainer of", trained,
          lambda: dict(neurons=None, synapses=None, n_steps=3, labels=[0, 1]), costs=30,
          varied=("neurons", "synapses")),

@@ -3,7 +3,7 @@
 Filtering commutes with the weighted sum over inputs, so it is done once per target
 neuron, not once per synapse: an input spike adds its weight w_k to the *channel*
 k of the target, and the target filters its channels by the basis functions.  This module
-has two forms of the same map
+has three forms of the same map
 
     u(t) = bias + sum over lags l and channels c of matrix[l - 1, c] * c(t - l)
 
@@ -13,8 +13,10 @@ where c(t) is what arrived in step t (other terms besides the bias may be added 
   runs everywhere, GeNN included.
 - `ring_buffer` keeps the pending contributions in an array.  Its code does not
   grow with the window, so hundreds of lags compile in seconds.
+- `recursion` lets what has arrived decay: the fastest, for exponential kernels of neurons
+  whose filters are cleared before the window ends.
 
-Both return the statements of a `StateUpdater`.
+All return the statements of a `StateUpdater`.
 """
 
 from collections.abc import Sequence
@@ -85,6 +87,48 @@ def shift_register(
         terms += [carry] if carry else []
         terms += added if target == "u" else []
         lines.append(f"{target} = {' + '.join(terms) or '0'}")
+    lines += [f"{channel} = 0" for channel in channels]
+    return "\n".join(lines) + "\n"
+
+
+def trace_names(n_channels: int) -> list[str]:
+    """Return the variables of `recursion`, one per channel."""
+    return [f"trace_{c}" for c in range(n_channels)]
+
+
+def is_geometric(matrix: NDArray[np.float64]) -> bool:
+    """Return whether each column of `matrix` is its first value times powers of a number below 1."""
+    if len(matrix) < 2 or not matrix[0].all():
+        return False
+    decays = matrix[1] / matrix[0]
+    lags = np.arange(len(matrix))[:, np.newaxis]
+    return bool((np.abs(decays) < 1).all()) and np.allclose(
+        matrix, matrix[0] * decays**lags, rtol=1e-13, atol=0
+    )
+
+
+def recursion(
+    matrix: NDArray[np.float64], channels: list[str], added: Sequence[str] = ("bias",)
+) -> str:
+    """Return Brian code that filters by letting a trace of each channel decay.
+
+    The kernels do not end with the window, so filters must be cleared before that.
+
+    Parameters
+    ----------
+    matrix : ndarray of float, shape (window, n_channels)
+        It must be geometric (see `is_geometric`).
+    channels : list of str
+        Names of the channel variables.
+    added : sequence of str
+        Names of the variables that are added to u.
+    """
+    traces = trace_names(len(channels))
+    rows = zip(traces, channels, matrix[0].tolist(), (matrix[1] / matrix[0]).tolist())
+    lines = [
+        f"{trace} = {decay!r}*{trace} + {first!r}*{channel}" for trace, channel, first, decay in rows
+    ]
+    lines.append(f"u = {' + '.join([*traces, *added])}")
     lines += [f"{channel} = 0" for channel in channels]
     return "\n".join(lines) + "\n"
 

@@ -31,20 +31,10 @@ _CPP_HASH = (
 
 _CPP_ARGUMENTS = "int64_t key_low, int64_t key_high, int64_t presentation, int64_t step, int64_t index"
 
-_CPP_WORD = """
+_CPP_KEY = """
 SUPPORT_CODE_FUNC uint64_t glm_key(int64_t key_low, int64_t key_high)
 {
     return (uint64_t)(uint32_t)key_low | ((uint64_t)(uint32_t)key_high << 32);
-}
-SUPPORT_CODE_FUNC uint64_t glm_word(uint64_t key, int64_t presentation, int64_t step, int64_t index)
-{
-    uint64_t base = glm_hash(key, (uint64_t)presentation);
-    if (step >> 32) base = glm_hash(base, (uint64_t)step >> 32);
-    return glm_hash(base, ((uint64_t)step << 32) | (uint64_t)index);
-}
-SUPPORT_CODE_FUNC double glm_unit(uint64_t word)
-{
-    return (double)(word >> 11) * (1.0 / 9007199254740992.0);
 }
 """
 
@@ -95,7 +85,7 @@ def _brian_function(name, in_numpy, cpp, cython, more_arguments=(), returns=("fl
         return code.replace("glm_", f"{name}_").replace("THIS", f"{name}({arguments})")
 
     for target in ("cpp", "genn"):
-        code = CPP_FUNCTION + own_names(_CPP_HASH + _CPP_WORD + cpp)
+        code = CPP_FUNCTION + own_names(_CPP_HASH + _CPP_KEY + cpp)
         function.implementations.add_implementation(target, code, name=name)
     function.implementations.add_implementation("cython", own_names(_CYTHON_WORD + cython))
     return function

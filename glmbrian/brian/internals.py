@@ -391,6 +391,8 @@ def private_standalone_device() -> Iterator[CPPStandaloneDevice]:
     complete_standard_streams()
     with _turns.device(CPPStandaloneDevice()) as device, double_precision():
         device.activate(build_on_run=False)
+        # GCC vectorises a loop over many arrays only if it may check that many for overlap.
+        device.extra_compile_args.append("--param=vect-max-version-for-alias-checks=100")
         yield device
 
 

@@ -3,7 +3,7 @@
 import ast
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from brian2 import (
@@ -31,9 +31,12 @@ from .filters import (
     STEP_COUNT,
     StateUpdater,
     add_ring,
+    is_geometric,
     pending_names,
+    recursion,
     ring_buffer,
     shift_register,
+    trace_names,
 )
 from .functions import glm_uniform, namespace_of
 from .internals import (
@@ -180,6 +183,9 @@ class GLMNeurons(Described, NeuronGroup):
     activation: Activation
     filter_state: list[str]
     model_variables: frozenset[str]
+    #: The most steps until the filters are cleared, if a subclass knows.  No kernel then acts
+    #: beyond these steps, which can make its filter faster.
+    presentation_steps: ClassVar[int | None] = None
 
     @renamed(feedback="feedback_basis")
     def __init__(
@@ -232,10 +238,14 @@ class GLMNeurons(Described, NeuronGroup):
             **namespace_of(activation),
             **drive_namespace,
         }
-        use_ring = window > LONGEST_SHIFT_REGISTER and current_target().has_arrays
+        never_ends = self.presentation_steps is not None and window >= self.presentation_steps - 1
+        use_recursion = never_ends and is_geometric(matrix)
+        use_ring = window > LONGEST_SHIFT_REGISTER and current_target().has_arrays and not use_recursion
         index = index_name(_INDEX_ALIAS)
         shared = shared_flag()
-        if use_ring:
+        if use_recursion:
+            filtering, pending = recursion(matrix, channels, added), trace_names(len(channels))
+        elif use_ring:
             filtering, namespace["glm_ring"] = ring_buffer(matrix, channels, "glm_ring", added)
             pending = []
         else:

@@ -106,7 +106,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
     hidden : tuple of int
         Sizes of hidden layers of GLM neurons, from the input on; by default there are none.
         Their biases start at -1, and their weights normal with a standard deviation of
-        ``1.4 / sqrt(n)`` for n neurons in the layer below.
+        ``1.4 / sqrt(n)`` for n neurons in the layer below.  The GeNN device only tests networks
+        with hidden layers; another device trains them.
     hidden_basis : Basis, optional
         Basis of the kernels into hidden neurons, of at most `n_steps` lags; by default that of
         the outputs.
@@ -123,6 +124,10 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
     average : float
         The last so many of the epochs, as a fraction: `fit` returns the mean of the parameters
         after each of these.  `partial_fit` does not average.
+    weight_decay : float
+        How fast weights (not biases) decay to 0, as with a penalty of
+        ``weight_decay / 2`` times their squares on the log-likelihood of each update: after each
+        epoch they are multiplied by ``exp(-weight_decay * learning_rate * n_updates)``.
     early_stopping : bool
         Hold out a part of the data in `fit`, test on it after each epoch, stop when its accuracy
         no longer improves, and keep the parameters of the best epoch; as in scikit-learn's
@@ -226,6 +231,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         credit: str | Credit = "straight-through",
         learning_rate_schedule: str | Schedule = "constant",
         average: float = 0.0,
+        weight_decay: float = 0.0,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
@@ -258,6 +264,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         self.credit = credit
         self.learning_rate_schedule = learning_rate_schedule
         self.average = average
+        self.weight_decay = weight_decay
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change

@@ -195,6 +195,7 @@ def _take_settings(classifier, run, n_epochs):
     if int(run["target_period"]) != classifier.objective.period:
         classifier.target_period = int(run["target_period"])
     classifier.learning_rate = float(run["learning_rate"])
+    classifier.weight_decay = float(run.get("weight_decay", 0))  # 0.1 did not have it
     if classifier.n_epochs != n_epochs:
         raise ValueError(f"job/history.bin must hold {classifier.n_epochs} epochs, got {n_epochs}")
     streams = replace(streams, train_inputs=int(run["input_key"]), order=int(run["order_key"]))

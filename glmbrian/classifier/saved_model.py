@@ -56,7 +56,7 @@ _LATER_CONFIG = ("n_presentations", "inputs", "format")
 _LATER_PARAMETERS = (
     *("class_weight", "scale_inputs"),
     *("hidden", "hidden_basis", "hidden_feedback", "credit"),
-    *("learning_rate_schedule", "average"),
+    *("learning_rate_schedule", "average", "weight_decay"),
     *("early_stopping", "validation_fraction", "n_iter_no_change", "tol"),
 )
 

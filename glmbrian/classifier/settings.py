@@ -54,6 +54,7 @@ def check_settings(classifier: "GLMClassifier") -> None:
     _check_hidden(classifier)
     get_schedule(classifier.learning_rate_schedule)
     real(classifier.average, "average", 0, 1)
+    real(classifier.weight_decay, "weight_decay", 0)
     _check_early_stopping(classifier)
 
 

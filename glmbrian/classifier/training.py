@@ -308,4 +308,5 @@ def _training(classifiers, streams, sample_weight, labels, classes):
         order_key=streams.order,
         output_key=streams.train_outputs,
         sample_weights=weights,
+        weight_decay=float(first.weight_decay),
     )

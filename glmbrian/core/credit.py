@@ -24,6 +24,9 @@ class Credit(ABC):
     name : str
     simulates : bool
         Whether it simulates the network again.
+    takes_reward : bool
+        Whether `slope` needs no more than the reward, which may then be any number, and the neurons'
+        own potentials and spikes.
     cpp : str
         A C++ struct body for compiled devices, with the static function `slope`.  Without it,
         training runs on the runtime device only.
@@ -32,6 +35,7 @@ class Credit(ABC):
     name: ClassVar[str]
     cpp: ClassVar[str] = ""
     simulates: ClassVar[bool] = False
+    takes_reward: ClassVar[bool] = False
 
     @abstractmethod
     def slopes(self, presentation, draws, label, objective, baseline):
@@ -75,7 +79,7 @@ class StraightThrough(Credit):
     template <class Activation>
     static double slope(double u, bool spike, double in_spike, double reward)
     {
-        return std::exp(Activation::log_spike(u)) * Activation::log_spike_slope(u) * in_spike;
+        return Activation::probability_slope(u) * in_spike;
     }
 """
 
@@ -126,6 +130,7 @@ class ThreeFactor(Credit):
     """
 
     name = "three-factor"
+    takes_reward = True
     cpp = """
     template <class Activation>
     static double slope(double u, bool spike, double in_spike, double reward)

@@ -60,7 +60,7 @@ def decide(
 
     Parameters
     ----------
-    outcome : glmbrian.devices.problem.Outcome
+    outcome : glmbrian.core.outcome.Outcome
     objective : glmbrian.core.objectives.Objective
         Says which outputs are best.
     on_tie : {"potential", "random"}
@@ -99,7 +99,7 @@ def measures(outcome: Any, hidden_sizes: Sequence[int] = ()) -> dict[str, Any]:
 
     Parameters
     ----------
-    outcome : glmbrian.devices.problem.Outcome
+    outcome : glmbrian.core.outcome.Outcome
     hidden_sizes : sequence of int
         Numbers of neurons in the hidden layers.
 

@@ -140,7 +140,7 @@ class Objective(ABC):
 
         Parameters
         ----------
-        outcome : glmbrian.devices.problem.Outcome
+        outcome : glmbrian.core.outcome.Outcome
 
         Returns
         -------
@@ -150,7 +150,7 @@ class Objective(ABC):
 
         Examples
         --------
-        >>> from glmbrian.devices.problem import Outcome
+        >>> from glmbrian.core.outcome import Outcome
         >>> outcome = Outcome.from_rows([[4, 9, 1, 2, 2, 0.0, 0.5, 0.7, 0.1, 0.2, 0.3]], n_outputs=3)
         >>> get_objective("rate", period=4).best(outcome)
         array([[False,  True,  True]])
@@ -162,7 +162,7 @@ class Objective(ABC):
 
         Parameters
         ----------
-        outcome : glmbrian.devices.problem.Outcome
+        outcome : glmbrian.core.outcome.Outcome
 
         Returns
         -------
@@ -171,7 +171,7 @@ class Objective(ABC):
 
         Examples
         --------
-        >>> from glmbrian.devices.problem import Outcome
+        >>> from glmbrian.core.outcome import Outcome
         >>> outcome = Outcome.from_rows([[4, 9, 1, 2, 2, 0.0, 0.5, 0.7, 0.1, 0.2, 0.3]], n_outputs=3)
         >>> get_objective("rate", period=4).preference(outcome)
         array([[0. , 0.5, 0.7]])

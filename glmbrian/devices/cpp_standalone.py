@@ -43,6 +43,11 @@ _OPERATIONS = {
 }
 
 
+#: Hidden neurons are many, so loops that compilers can vectorise draw their spikes, in place of
+#: Brian's threshold.
+_HIDDEN_OPERATIONS = {"draw_hidden_spikes": "thresholds"}
+
+
 class CompilerNotFound(RuntimeError):
     """There is no C++ compiler on this machine."""
 
@@ -140,10 +145,15 @@ def _generate(network, folder):
 
 
 def _write_project(network, folder):
+    class Neurons(GLMNeurons):
+        presentation_steps = network.n_steps
+
+    hidden_names = network.layer_names[:-1]
+    operations = _OPERATIONS | (_HIDDEN_OPERATIONS if hidden_names else {})
     with private_standalone_device() as device:
         clock = Clock(dt=1 * ms, name="glm_clock")
         layers = [
-            GLMNeurons(
+            Neurons(
                 layer.n,
                 layer.basis,
                 feedback_basis=layer.feedback_basis,
@@ -155,8 +165,10 @@ def _write_project(network, folder):
             )
             for name, layer in zip(network.layer_names, network.layers)
         ]
+        for hidden in layers[:-1]:
+            hidden.events["spike"] = "False"
         presentations = NeuronGroup(1, "done : integer (shared)", clock=clock, name="glm_presentations")
-        for operation, when in _OPERATIONS.items():
+        for operation, when in operations.items():
             presentations.namespace[operation] = _operation(operation)
             presentations.run_regularly(
                 f"done = {operation}(done)", when=when, order=1, clock=clock, name=operation
@@ -214,8 +226,8 @@ def _neurons_type(shape, neurons, array_name):
     feedback_basis = [[0.0]] if shape.feedback_basis is None else shape.feedback_basis.matrix.tolist()
 
     def c_type(name):
-        kind = np.dtype(variables[name].dtype)
-        return "double" if kind == np.float64 else f"{kind}_t"
+        kind = np.dtype(variables[name].dtype).name
+        return "double" if kind == "float64" else f"{kind}_t"
 
     names = ("u", "bias", "clamp", "key_low", "key_high", "presentation", "first_step")
     return [

@@ -6,6 +6,8 @@ Training takes two phases of `n_steps` steps.  In the first the outputs respond 
 keep their potentials.  In the second the inputs repeat their spikes, which costs no
 memory since a hash draws them, and each spike adds the error of its target,
 correlated with the basis, to its weights.  So weights never leave the device.
+
+A test takes one phase.  Hidden layers only respond, and keep their spikes.
 """
 
 import contextlib
@@ -42,16 +44,21 @@ class GeNN(CompiledDevice):
 
     def check(self, network, training=None, inputs=None):
         super().check(network, training, inputs)
-        if network.hidden.sizes:
+        if training is not None and network.hidden.sizes:
             raise ValueError(
-                "hidden layers are not available on device='genn'; use device='cpp_standalone', or "
-                "'runtime'"
+                "hidden layers cannot be trained on device='genn', only tested; train on "
+                "device='cpp_standalone' or 'runtime', then call set_params(device='genn')"
             )
-        if training is not None and training.n_averaged:
-            raise ValueError(
-                "average must be 0 on device='genn', where weights never leave the device during "
-                "training; use device='cpp_standalone'"
-            )
+        for name, value in (
+            {}
+            if training is None
+            else dict(average=training.n_averaged, weight_decay=training.weight_decay).items()
+        ):
+            if value:
+                raise ValueError(
+                    f"{name} must be 0 on device='genn', where weights never leave the device during "
+                    "training; use device='cpp_standalone'"
+                )
         if network.objective.name not in OBJECTIVES:
             raise ValueError(
                 f"the objective {network.objective.name!r} is not available on device='genn'; use "
@@ -164,15 +171,19 @@ def _write_project(network, folder, genn, cuda, options):
     with private_genn_device(genn, cuda, f'"{_HEADER}"', **options) as device, quiet:
         defaultclock.dt = _STEP * 1000 * ms
         inputs = _make_inputs(network)
-        outputs = _make_outputs(network)
-        synapses = [_make_synapses(network, k, inputs, outputs) for k in range(network.basis.n_basis)]
+        hidden = [_make_hidden(network, number) for number in range(len(network.hidden.sizes))]
+        layers = [*hidden, _make_outputs(network)]
+        synapses = [
+            [_make_synapses(k, source, target) for k in range(shape.basis.n_basis)]
+            for shape, source, target in zip(network.layers, [inputs, *layers], layers)
+        ]
         # GeNN's code generator runs the same lines, but has no synapses.
-        first_weights = device.get_array_name(synapses[0].variables["w"], access_data=False)
+        first_weights = _weight_names(synapses[0], device)[0]
         device.insert_code("main", f"if (!brian::{first_weights}.empty()) glmbrian::exchange().load();")
         device.insert_code("before_end", "glmbrian::exchange().finish();")
-        write_headers(network, folder, (_HEADER,), _brian_arrays(network, outputs, synapses, device))
+        write_headers(network, folder, (_HEADER,), _brian_arrays(network, layers, synapses, device))
         # An argument of the program sets how long it really runs.
-        BrianNetwork(inputs, outputs, synapses, name="glm_network").run(defaultclock.dt, namespace={})
+        BrianNetwork(inputs, layers, synapses, name="glm_network").run(defaultclock.dt, namespace={})
 
 
 # ------------------------------------------------------------------ the network
@@ -208,92 +219,152 @@ def _make_inputs(network):
         "key_low": "input_key_low()",
         "key_high": "input_key_high()",
     }
-    _exchange(inputs, network.n_steps, new_values, [], order=1)
+    _exchange(inputs, network.n_steps, new_values, [], order=2)
     return inputs
+
+
+def _make_hidden(network, number):
+    """Hidden neurons that respond, and keep their spikes."""
+    records = _record_names(network)
+    neurons, new_values = _make_neurons(network, number, kept="0", reset=[f"{records[-1]} = 1"])
+    # This only copies the records from the device, before the outputs' turn, which needs them.
+    neurons.run_regularly(
+        "\n".join(f"{name} = {name}" for name in records),
+        dt=network.n_steps * defaultclock.dt,
+        when="start",
+        order=0,
+    )
+    _exchange(neurons, network.n_steps, new_values, [], order=2)
+    return neurons
 
 
 def _make_outputs(network):
     """Outputs that respond, keep their potentials, and later replay their errors."""
-    channels = channel_names("stimulus", network.basis)
-    matrix = network.basis.matrix
-    feedback_weights = []
-    if network.feedback_basis is not None:
-        channels += channel_names("feedback", network.feedback_basis)
-        matrix = stacked([matrix, network.feedback_basis.matrix])
-        feedback_weights = feedback_weight_names(network.feedback_basis)
-    pending = pending_names(matrix.shape[0])
-    records = [f"record_{t}" for t in range(network.n_steps)]
-    gradients = [f"gradient_{k}" for k in range(network.basis.n_basis)]
-    lines = ["step = step + 1"]
-    # Nothing carries over from one phase to the next.
-    lines += [f"{name} = {name} * int(step > 0)" for name in channels + pending]
-    lines += shift_register(matrix, channels).splitlines()
-    # Shift the record: potentials enter, and errors of later steps move closer.
-    lines += [f"{name} = {after}" for name, after in zip(records, records[1:])]
-    lines += [f"{records[-1]} = u * int(rate == 0)"]
+    records = _record_names(network)
+    gradients, lines = [f"gradient_{k}" for k in range(network.basis.n_basis)], []
     for name, column in zip(gradients, network.basis.matrix.T):
         # Lag l meets the error of l steps later, which is record_(l - 1) now.
         terms = [f"{value!r}*{later}" for value, later in zip(column.tolist(), records) if value]
         lines.append(f"{name} = rate * ({' + '.join(terms) or '0'})")
-
-    parameters = ["bias", "rate", *channels, *pending, *records, *gradients, *feedback_weights]
-    outputs = NeuronGroup(
-        network.n_outputs,
-        "du/dt = -u / dt : 1\n"
-        + "".join(f"{name} : 1\n" for name in parameters)
-        + f"""
-        firing_probability = {network.activation.expression} : 1
-        clamp : integer
-        period : integer
-        step : integer
-        presentation : integer
-        spike_count : integer
-        first_spike : integer
-        key_low : integer
-        key_high : integer
-        """,
-        method=StateUpdater("\n".join(lines) + "\n"),
-        threshold="(clamp > 0 and (step + 1) % period == 0) or (clamp == 0 and "
-        "glm_uniform(key_low, key_high, presentation, step, i) < firing_probability)",
-        reset="\n".join(
-            [
-                "spike_count += 1",
-                "first_spike = first_spike * int(first_spike >= 0) + step * int(first_spike < 0)",
-                *(f"feedback_{k} += {weight}" for k, weight in enumerate(feedback_weights)),
-            ]
-        ),
-        namespace={"glm_uniform": glm_uniform, **namespace_of(network.activation)},
-        dtype={"presentation": np.int64},
-        name="glm_outputs",
+    outputs, new_values = _make_neurons(
+        network,
+        len(network.hidden.sizes),
+        kept="u * int(rate == 0)",
+        lines=lines,
+        variables=["rate", *gradients],
+        integers=["clamp", "period", "spike_count", "first_spike"],
+        threshold=f"(clamp > 0 and (step + 1) % period == 0) or (clamp == 0 and {_SPIKES})",
+        reset=[
+            "spike_count += 1",
+            "first_spike = first_spike * int(first_spike >= 0) + step * int(first_spike < 0)",
+        ],
     )
     new_values = {
         **{name: f"record({t}, i)" for t, name in enumerate(records)},
         "spike_count": "0",
         "first_spike": "-1",
         "rate": "rate(i)",
-        "bias": "bias(i)",
-        **{name: f"feedback({k}, i)" for k, name in enumerate(feedback_weights)},
         "clamp": "clamp(i)",
         "period": "period()",
-        "presentation": "presentation()",
-        "step": "-1",
-        "key_low": "output_key_low()",
-        "key_high": "output_key_high()",
+        **new_values,
     }
     response = [*records, "spike_count", "first_spike"]
-    _exchange(outputs, network.n_steps, new_values, response, order=0, turn="outputs_turn")
+    _exchange(outputs, network.n_steps, new_values, response, order=1, turn="outputs_turn")
     return outputs
 
 
-def _make_synapses(network, k, inputs, outputs):
-    """Synapses with the weights of one basis function, which learn on the device."""
+#: Whether a neuron that is not clamped spikes.
+_SPIKES = "glm_uniform(key_low, key_high, presentation, step, i) < firing_probability"
+
+
+def _make_neurons(
+    network, number, kept, lines=(), variables=(), integers=(), threshold=_SPIKES, reset=()
+):
+    """Neurons of a layer that respond, and keep something of each step.
+
+    Parameters
+    ----------
+    network : glmbrian.devices.problem.Network
+    number : int
+        Of the layer, from the input on.
+    kept : str
+        What to keep, as a Brian expression.
+    lines, variables, integers, threshold, reset
+        What these neurons do besides.
+
+    Returns
+    -------
+    neurons : NeuronGroup
+    new_values : dict of str
+        For `_exchange`.
+    """
+    shape, name = network.layers[number], network.layer_names[number]
+    channels = channel_names("stimulus", shape.basis)
+    matrix = shape.basis.matrix
+    feedback_weights = []
+    if shape.feedback_basis is not None:
+        channels += channel_names("feedback", shape.feedback_basis)
+        matrix = stacked([matrix, shape.feedback_basis.matrix])
+        feedback_weights = feedback_weight_names(shape.feedback_basis)
+    pending = pending_names(matrix.shape[0])
+    records = _record_names(network)
+    update = [
+        "step = step + 1",
+        # Nothing carries over from one phase to the next.
+        *(f"{name} = {name} * int(step > 0)" for name in channels + pending),
+        *shift_register(matrix, channels).splitlines(),
+        # Shift the record: potentials enter, and errors of later steps move closer.
+        *(f"{name} = {after}" for name, after in zip(records, records[1:])),
+        f"{records[-1]} = {kept}",
+        *lines,
+    ]
+    floats = ["bias", *channels, *pending, *records, *feedback_weights, *variables]
+    integers = ["step", "presentation", "key_low", "key_high", *integers]
+    neurons = NeuronGroup(
+        shape.n,
+        "\n".join(
+            [
+                "du/dt = -u / dt : 1",
+                f"firing_probability = {network.activation.expression} : 1",
+                *(f"{name} : 1" for name in floats),
+                *(f"{name} : integer" for name in integers),
+            ]
+        ),
+        method=StateUpdater("\n".join(update) + "\n"),
+        threshold=threshold,
+        reset="\n".join(
+            [*reset, *(f"feedback_{k} += {weight}" for k, weight in enumerate(feedback_weights))]
+        ),
+        namespace={"glm_uniform": glm_uniform, **namespace_of(network.activation)},
+        dtype={"presentation": np.int64},
+        name=name,
+    )
+    new_values = {
+        "bias": f"bias({number}, i)",
+        **{name: f"feedback({number}, {k}, i)" for k, name in enumerate(feedback_weights)},
+        "presentation": "presentation()",
+        "step": "-1",
+        "key_low": f"key_low({number})",
+        "key_high": f"key_high({number})",
+    }
+    return neurons, new_values
+
+
+def _record_names(network):
+    """Return the variables that hold what a neuron keeps of each step of a phase."""
+    return [f"record_{t}" for t in range(network.n_steps)]
+
+
+def _make_synapses(k, source, target):
+    """Synapses with the weights of one basis function; those of outputs learn on the device."""
+    learn = f"w += gradient_{k}_post\n" if f"gradient_{k}" in target.variables else ""
     synapses = Synapses(
-        inputs,
-        outputs,
+        source,
+        target,
         "w : 1",
         # GeNN allows one target variable per Synapses object.
-        on_pre=f"w += gradient_{k}_post\nstimulus_{k}_post += w",
-        name=f"glm_synapses_{k}",
+        on_pre=f"{learn}stimulus_{k}_post += w",
+        name=f"{target.name}_synapses_{k}",
     )
     synapses.connect()
     return synapses
@@ -312,6 +383,8 @@ def _exchange(group, n_steps, new_values, read, order, turn=None):
     read : list of str
         Variables to copy from the device beforehand.
     order : int
+        1 for the outputs: after the hidden layers' records have been copied, and before all others
+        get what their turn decides on.
     turn : str, optional
         A method of `Exchange` to call first.
     """
@@ -343,16 +416,31 @@ def _host_function(cpp, return_type):
     return function
 
 
-def _brian_arrays(network, outputs, synapses, device):
-    """Return the C++ functions that return Brian's variables."""
-
-    def array(name):
-        return device.get_array_name(outputs.variables[name])
-
-    weights = [device.get_array_name(s.variables["w"], access_data=False) for s in synapses]
+def _brian_arrays(network, layers, synapses, device):
+    """Return C++ code with the sizes of each layer, and its Brian variables."""
+    lines, table = [], []
+    for shape, neurons, incoming in zip(network.layers, layers, synapses):
+        records = [neurons.variables[name] for name in _record_names(network)]
+        functions = [f"{neurons.name}_weight", f"{neurons.name}_recorded"]
+        lines += [
+            pointers(functions[0], [f"{name}.data()" for name in _weight_names(incoming, device)]),
+            pointers(functions[1], [device.get_array_name(record) for record in records]),
+        ]
+        sizes = [shape.n_inputs, shape.n, shape.basis.n_basis, shape.n_feedback]
+        table.append("{" + ", ".join(map(str, sizes + functions)) + "}")
+    outputs = layers[-1].variables
     return [
-        pointers("recorded", [array(f"record_{t}") for t in range(network.n_steps)]),
-        pointer("spike_count", array("spike_count"), "int32_t"),
-        pointer("first_spike", array("first_spike"), "int32_t"),
-        pointers("weight", [f"{name}.data()" for name in weights]),
+        *lines,
+        "struct Layer {\n    int n_sources, n_neurons, n_basis, n_feedback;\n"
+        "    double* (*weight)(int k);\n    double* (*recorded)(int t);\n};",
+        f"constexpr Layer LAYERS[] = {{{', '.join(table)}}};",
+        *(
+            pointer(name, device.get_array_name(outputs[name]), "int32_t")
+            for name in ("spike_count", "first_spike")
+        ),
     ]
+
+
+def _weight_names(synapses, device):
+    """Return the names of Brian's arrays of the weights of each basis function."""
+    return [device.get_array_name(one.variables["w"], access_data=False) for one in synapses]

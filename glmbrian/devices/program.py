@@ -349,6 +349,7 @@ def write_training(
         weighted=int(training.sample_weights is not None),
         n_averaged=training.n_averaged,
         rate_schedule=int(training.rate_factors is not None),
+        weight_decay=repr(training.weight_decay),
         input_key=training.input_key,
         output_key=training.output_key,
         order_key=training.order_key,
@@ -378,6 +379,7 @@ def write_testing(
         weighted=0,
         n_averaged=0,
         rate_schedule=0,
+        weight_decay=0,
         input_key=testing.input_key,
         output_key=testing.output_key,
         order_key=0,
@@ -539,7 +541,7 @@ def write_headers(
             text.append(f"constexpr int {name} = {value};")
         else:
             text.append(f"constexpr double {name}[{len(value)}][{len(value[0])}] = {_braces(value)};")
-    text.append(f"struct Activation {{{network.activation.cpp}}};")
+    text.append(network.activation.cpp_struct("Activation"))
     text.append(f"struct Objective {{{network.objective.cpp}}};")
     text.append(f'constexpr const char* OBJECTIVE = "{network.objective.name}";')
     text += [*lines, "", "}  // namespace glmbrian_model", ""]

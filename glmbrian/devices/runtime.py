@@ -203,6 +203,7 @@ class _Training(_Simulation):
         self._firsts = range(0, network.n_outputs, network.n_classes)
         self.history = []
         self.log_likelihood, self.total_weight = 0.0, 0.0
+        self.total_rates = np.zeros(network.n_replicas)  # of the updates in this epoch
         self.baseline = Baseline()
         self.averaged = [np.zeros_like(array) for array in self.parameters.arrays_of_all]
         self._begin_batch()
@@ -264,6 +265,8 @@ class _Training(_Simulation):
         if epoch_is_over:
             self.history.append(self.log_likelihood / np.where(self.total_weight, self.total_weight, 1))
             self.log_likelihood, self.total_weight = 0.0, 0.0
+            if self.training.weight_decay:
+                self.decay()
             if len(self.history) > self.training.n_epochs - self.training.n_averaged:
                 for total, array in zip(self.averaged, self.parameters.arrays_of_all):
                     total += array
@@ -310,6 +313,7 @@ class _Training(_Simulation):
         """Update the parameters along the mean gradient of the batch."""
         factors = self.training.rate_factors
         rates = self.training.learning_rates * (1.0 if factors is None else factors[self.n_done])
+        self.total_rates += rates
         rates = rates / np.maximum(self.learned_from, 1)
         for learned, gradient in zip(self.parameters.layers, self.gradient.layers):
             of_neurons = np.repeat(rates, len(learned.bias) // len(rates))
@@ -317,6 +321,16 @@ class _Training(_Simulation):
             learned.feedback += of_neurons[:, np.newaxis] * gradient.feedback
             learned.bias += of_neurons * gradient.bias
         self._begin_batch()
+        self.load_parameters()
+
+    def decay(self):
+        """Let the weights decay at the end of an epoch."""
+        factors = np.exp(-self.training.weight_decay * self.total_rates)
+        for learned in self.parameters.layers:
+            of_neurons = np.repeat(factors, len(learned.bias) // len(factors))[:, np.newaxis]
+            learned.weights *= of_neurons
+            learned.feedback *= of_neurons
+        self.total_rates = np.zeros_like(factors)
         self.load_parameters()
 
 

@@ -4,6 +4,7 @@
 // and record their potentials, and in training N_STEPS more in which the inputs repeat
 // their spikes (the hash gives the same draws again) and each spike adds the error of the
 // target to its weights.  In between, this code on the host turns potentials into errors.
+// Hidden layers only respond: they are tested here, not trained.
 // Brian2GeNN copies the files that the generated code of glmbrian/devices/genn.py names.
 #pragma once
 
@@ -17,18 +18,29 @@ public:
     // Called after Brian's arrays exist: sets the synapses' weights.
     void load()
     {
-        const size_t n_weights = (size_t)N_INPUTS * ROW;
         if (schedule_.job.train && schedule_.job.batch_size != 1)
             fail("job/settings.txt: batch_size must be 1 on GeNN");
-        const auto all = read_numbers(
-            "job/parameters.bin", n_weights + N_OUTPUTS * (N_FEEDBACK + 1), true);
+        if (schedule_.job.n_averaged != 0) fail("job/settings.txt: n_averaged must be 0 on GeNN");
+        if (schedule_.job.weight_decay != 0.0) fail("job/settings.txt: weight_decay must be 0 on GeNN");
+        size_t n_parameters = 0;
+        for (const Layer& layer : LAYERS)
+            n_parameters += n_weights(layer) + (size_t)layer.n_neurons * (layer.n_feedback + 1);
+        const auto all = read_numbers("job/parameters.bin", n_parameters, true);
         const double* value = all.data();
-        for (size_t pair = 0; pair < (size_t)N_INPUTS * N_OUTPUTS; pair++)
-            for (int k = 0; k < N_BASIS; k++) weight(k)[pair] = *value++;
-        own_.load(value);
+        for (int number = 0; number < N_HIDDEN; number++) {
+            const Layer& layer = LAYERS[number];
+            const double* own = load_weights(layer, value);
+            value = own + layer.n_neurons * (layer.n_feedback + 1);
+            own_of_hidden_[number].assign(own, value);
+            feedback_[number] = own_of_hidden_[number].data();
+            bias_[number] = feedback_[number] + layer.n_neurons * layer.n_feedback;
+        }
+        own_.load(load_weights(LAYERS[N_HIDDEN], value));
+        feedback_[N_HIDDEN] = own_.feedback;
+        bias_[N_HIDDEN] = own_.bias;
     }
 
-    // Called for the outputs at the start of a phase, before the inputs.
+    // Called for the outputs at the start of a phase, before all others get their new values.
     void outputs_turn()
     {
         if (phase_ == respond) take_response();
@@ -48,8 +60,6 @@ public:
     {
         return phase_ == repeat ? schedule_.learning_rate(i / N_CLASSES) : 0.0;
     }
-    double bias(int i) const { return own_.bias[i]; }
-    double feedback(int k, int i) const { return own_.feedback[i * N_FEEDBACK + k]; }
     int clamp(int i) const
     {
         if (!schedule_.job.train) return 0;
@@ -57,11 +67,20 @@ public:
         return phase_ == respond && schedule_.desired(period() - 1, i % N_CLASSES) ? 1 : -1;
     }
     int period() const { return (int)std::min(schedule_.job.target_period, (int64_t)INT32_MAX); }
+
+    // Of the neurons of any layer, counted from the input on.
+    double bias(int layer, int i) const { return bias_[layer][i]; }
+    double feedback(int layer, int k, int i) const
+    {
+        return feedback_[layer][i * LAYERS[layer].n_feedback + k];
+    }
+    int key_low(int layer) const { return (int)(uint32_t)key(layer); }
+    int key_high(int layer) const { return (int)(uint32_t)(key(layer) >> 32); }
     int64_t presentation() const { return schedule_.presentation(); }
+
+    // Of the inputs.
     int input_key_low() const { return (int)(uint32_t)schedule_.job.input_key; }
     int input_key_high() const { return (int)(uint32_t)(schedule_.job.input_key >> 32); }
-    int output_key_low() const { return (int)(uint32_t)schedule_.job.output_key; }
-    int output_key_high() const { return (int)(uint32_t)(schedule_.job.output_key >> 32); }
     double level(int i) const { return encoder_.level(i); }
 
     // Called after the last step, when the weights are back in Brian's arrays.
@@ -75,8 +94,9 @@ public:
             fail("the run must take exactly " + std::to_string(n_steps) + " time steps; start it with `make run`");
         if (!schedule_.job.train) return schedule_.finish(n_steps);
         ResultFile learned("trained.bin");
-        for (size_t pair = 0; pair < (size_t)N_INPUTS * N_OUTPUTS; pair++)
-            for (int k = 0; k < N_BASIS; k++) learned.write(weight(k) + pair, 1);
+        const Layer& outputs = LAYERS[N_HIDDEN];
+        for (size_t pair = 0; pair < n_weights(outputs) / N_BASIS; pair++)
+            for (int k = 0; k < N_BASIS; k++) learned.write(outputs.weight(k) + pair, 1);
         own_.save(learned);
         schedule_.finish(n_steps, &learned);
     }
@@ -86,13 +106,33 @@ private:
     Schedule schedule_;
     Encoder encoder_{schedule_.job};
     OwnParameters<N_REPLICAS, N_CLASSES, N_FEEDBACK> own_;
+    std::vector<double> own_of_hidden_[N_HIDDEN + 1];  // a C++ array is never empty
+    const double *feedback_[N_HIDDEN + 1], *bias_[N_HIDDEN + 1];
     Trace u_[N_REPLICAS], grad_[N_REPLICAS];
+
+    static size_t n_weights(const Layer& layer)
+    {
+        return (size_t)layer.n_sources * layer.n_neurons * layer.n_basis;
+    }
+
+    // Gives the weights to Brian; returns what follows them.
+    static const double* load_weights(const Layer& layer, const double* value)
+    {
+        for (size_t pair = 0; pair < n_weights(layer) / layer.n_basis; pair++)
+            for (int k = 0; k < layer.n_basis; k++) layer.weight(k)[pair] = *value++;
+        return value;
+    }
+
+    uint64_t key(int layer) const
+    {
+        return layer < N_HIDDEN ? schedule_.job.hidden_key(layer) : schedule_.job.output_key;
+    }
 
     void take_response()
     {
         for (int t = 0; t < N_STEPS; t++)
             for (int i = 0; i < N_OUTPUTS; i++)
-                u_[i / N_CLASSES][t][i % N_CLASSES] = recorded(t)[i];
+                u_[i / N_CLASSES][t][i % N_CLASSES] = LAYERS[N_HIDDEN].recorded(t)[i];
         if (!schedule_.job.train) { report(); return; }
         const auto outputs = [this](int t, int i) -> bool { return schedule_.desired(t, i); };
         for (int r = 0; r < N_REPLICAS; r++) {
@@ -115,7 +155,13 @@ private:
             counts[i] = schedule_.job.early_stop ? first_spike()[i] == n_steps - 1 : spike_count()[i];
         encoder_.draw(0, n_steps);
         for (int t = 0; t < n_steps; t++) input_counts[t] = encoder_.spikes.count(t);
-        schedule_.report(n_steps, input_counts.data(), {}, counts.data(), u_[0]);
+        std::vector<double> hidden_counts(N_HIDDEN, 0.0);
+        for (int number = 0; number < N_HIDDEN; number++)
+            for (int t = 0; t < n_steps; t++) {
+                const double* spiked = LAYERS[number].recorded(t);
+                hidden_counts[number] += std::count(spiked, spiked + LAYERS[number].n_neurons, 1.0);
+            }
+        schedule_.report(n_steps, input_counts.data(), hidden_counts, counts.data(), u_[0]);
     }
 };
 

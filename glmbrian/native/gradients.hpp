@@ -12,6 +12,24 @@
 // objects made by `new`: they may exceed the stack, and even 2 GB.
 namespace glmbrian {
 
+// exp, for loops that should be vectorised.  The GNU C library has vector forms, which differ from
+// `exp` by a few units in the last place; its headers declare them only with -ffinite-math-only.
+#if defined(__GLIBC__) && defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+extern "C" __attribute__((simd("notinbranch"), const)) double exp_of_many(double) noexcept __asm__("exp");
+#else
+inline double exp_of_many(double x) { return std::exp(x); }
+#endif
+
+// What an activation need not define: see glmbrian.Activation.cpp.
+template <class Activation>
+struct ActivationBase {
+    static double probability(double u) { return std::exp(Activation::log_spike(u)); }
+    static double probability_slope(double u)
+    {
+        return std::exp(Activation::log_spike(u)) * Activation::log_spike_slope(u);
+    }
+};
+
 // log(g + (1 - g) w), given both logarithms and loss = 1 - w.
 inline double log_mixture(double log_g, double log_rest, double log_w, double loss)
 {
@@ -91,33 +109,34 @@ private:
 // The gradient with respect to the channels in step t: the errors of later steps,
 // weighted by the basis.
 template <int STEPS, int NEURONS, int K, int W>
-void correlate(const double (&grad)[STEPS][NEURONS], const double (&basis)[W][K], int t, double scale,
-               double* row)
+void correlate(const double (&grad)[STEPS][NEURONS], const double (&basis)[W][K], int t, double* row)
 {
     const int n_lags = std::min(W, STEPS - 1 - t);
     for (int i = 0; i < NEURONS; i++) {
         double sum[K] = {0.0};
         for (int lag = 1; lag <= n_lags; lag++)
             for (int k = 0; k < K; k++) sum[k] += grad[t + lag][i] * basis[lag - 1][k];
-        for (int k = 0; k < K; k++) row[i * K + k] = scale * sum[k];
+        for (int k = 0; k < K; k++) row[i * K + k] = sum[k];
     }
 }
 
-// The same for layers of many neurons: its loops over neurons can be vectorised.
+// The same for layers of many neurons, several at once.
 template <int STEPS, int NEURONS, int K, int W>
-void correlate_wide(const double (&grad)[STEPS][NEURONS], const double (&basis)[W][K], int t, double scale,
-                    double* row)
+void correlate_wide(const double (&grad)[STEPS][NEURONS], const double (&basis)[W][K], int t, double* row)
 {
-    constexpr int AT_ONCE = 64;
+    constexpr int LANES = 8;
+    typedef double Lanes __attribute__((vector_size(sizeof(double) * LANES), aligned(sizeof(double)), may_alias));
+    if (NEURONS < LANES) return correlate(grad, basis, t, row);
     const int n_lags = std::min(W, STEPS - 1 - t);
-    for (int first = 0; first < NEURONS; first += AT_ONCE) {
-        const int n = std::min(AT_ONCE, NEURONS - first);
-        for (int k = 0; k < K; k++) {
-            double sum[AT_ONCE] = {0.0};
-            for (int lag = 1; lag <= n_lags; lag++)
-                for (int i = 0; i < n; i++) sum[i] += grad[t + lag][first + i] * basis[lag - 1][k];
-            for (int i = 0; i < n; i++) row[(first + i) * K + k] = scale * sum[i];
+    for (int end = LANES; end < NEURONS + LANES; end += LANES) {
+        const int first = std::min(end, NEURONS) - LANES;  // the last two may overlap
+        Lanes sum[K] = {{0.0}};
+        for (int lag = 1; lag <= n_lags; lag++) {
+            const Lanes errors = *(const Lanes*)&grad[t + lag][first];
+            for (int k = 0; k < K; k++) sum[k] += errors * basis[lag - 1][k];
         }
+        for (int k = 0; k < K; k++)
+            for (int lane = 0; lane < LANES; lane++) row[(first + lane) * K + k] = sum[k][lane];
     }
 }
 

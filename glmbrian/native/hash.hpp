@@ -15,3 +15,17 @@ static inline uint64_t glm_hash(uint64_t key, uint64_t counter)
 {
     return glm_mix64(key + UINT64_C(0x9E3779B97F4A7C15) * (counter + 1));
 }
+
+// The draw of one neuron in one step.
+static inline uint64_t glm_word(uint64_t key, int64_t presentation, int64_t step, int64_t index)
+{
+    uint64_t base = glm_hash(key, (uint64_t)presentation);
+    if (step >> 32) base = glm_hash(base, (uint64_t)step >> 32);
+    return glm_hash(base, ((uint64_t)step << 32) | (uint64_t)index);
+}
+
+// As a number from 0 to 1.
+static inline double glm_unit(uint64_t word)
+{
+    return (double)(word >> 11) * (1.0 / 9007199254740992.0);
+}

@@ -63,12 +63,13 @@ std::vector<T> read_array(const std::string& path, size_t size)
 template <class T>
 class MappedArray {
 public:
-    void open(const std::string& path, size_t size)
+    // `hint` follows the error about a wrong size.
+    void open(const std::string& path, size_t size, const std::string& hint = "")
     {
         const int file = ::open(path.c_str(), O_RDONLY);
         struct stat about;
         if (file < 0 || fstat(file, &about) != 0) fail("cannot read " + path);
-        if ((size_t)about.st_size != size * sizeof(T)) fail(path + " has the wrong size");
+        if ((size_t)about.st_size != size * sizeof(T)) fail(path + " has the wrong size" + hint);
         // Nothing can be mapped of an empty file.
         void* data = size ? mmap(nullptr, size * sizeof(T), PROT_READ, MAP_PRIVATE, file, 0) : nullptr;
         close(file);
@@ -225,6 +226,18 @@ public:
         return number;
     }
 
+    // A number that is at least 0.
+    double real(const std::string& name)
+    {
+        const std::string value = take(name);
+        char* end;
+        const double number = std::strtod(value.c_str(), &end);
+        const bool is_plain = value.find_first_not_of("0123456789.e+-") == std::string::npos;
+        if (!is_plain || *end || !(number >= 0.0 && std::isfinite(number)))
+            fail(path_ + ": " + name + " must be a number from 0 on, got '" + value + "'");
+        return number;
+    }
+
     // Returns all settings; fails if one was never read.
     std::string finish() const
     {
@@ -257,6 +270,7 @@ struct Job {
     int64_t n_items, n_epochs, batch_size, target_period, first_presentation;
     int64_t n_averaged;      // epochs at the end whose parameters are averaged; 0 for none
     int64_t n_rate_factors;  // one per presentation if the learning rate has a schedule; or 0
+    double weight_decay;
     uint64_t input_key, output_key, order_key;
     std::string settings;  // as read from the file
 
@@ -280,6 +294,7 @@ struct Job {
         n_averaged = (int64_t)given.integer("n_averaged", 0, n_epochs);
         const bool has_schedule = given.choice("rate_schedule", {"0", "1"}) == "1";
         n_rate_factors = has_schedule ? n_items * n_epochs : 0;
+        weight_decay = given.real("weight_decay");
         const uint64_t most = INT64_MAX - n_items * n_epochs;
         first_presentation = (int64_t)given.integer("first_presentation", 0, most);
         input_key = given.integer("input_key", 0, UINT64_MAX);
@@ -287,6 +302,9 @@ struct Job {
         order_key = given.integer("order_key", 0, UINT64_MAX);
         settings = given.finish();
     }
+
+    // The key of a hidden layer's draws: see glmbrian.core.randomness.hidden_key.
+    uint64_t hidden_key(int number) const { return glm_hash(output_key, UINT64_MAX - 1 - number); }
 
 private:
     static uint64_t size_of(const std::string& path)

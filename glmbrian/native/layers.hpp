@@ -67,6 +67,13 @@ public:
         give_to_brian();
     }
 
+    void decay(const double (&factor)[REPLICAS])
+    {
+        in.decay(factor);
+        for (int r = 0; r < REPLICAS; r++) own_.decay(r, factor[r]);
+        give_to_brian();
+    }
+
     In in;
 
 protected:
@@ -96,7 +103,9 @@ public:
         std::fill_n(spike_count_, N_OUTPUTS, 0);
     }
 
-    void set_keys(uint64_t output_key, int) { this->set_key(output_key); }
+    void set_keys(const Job& job, int) { this->set_key(job.output_key); }
+
+    void draw_spikes(int) {}  // Brian's threshold does it
 
     void propagate(const typename In::Source& source, int step) { this->receive(source, step); }
 
@@ -128,19 +137,14 @@ public:
         schedule.report(n_steps, input_counts, hidden_counts, spike_count_, u_[0]);
     }
 
-    // Finds the errors of the potentials.
-    void find_errors(Schedule& schedule)
+    // Finds the gradient in the potentials, and in what arrives.
+    void find_gradient(Schedule& schedule)
     {
-        for (int r = 0; r < N_REPLICAS; r++) schedule.learn(r, u_[r], spiked(schedule, r), grad_[r]);
-    }
-
-    // For each step, sets the gradient in what arrives in it.
-    void find_change(const double (&scale)[N_REPLICAS])
-    {
-        for (int t = 0; t < N_STEPS - 1; t++)
-            for (int r = 0; r < N_REPLICAS; r++)
-                correlate(grad_[r], Model::basis(), t, scale[r],
-                          this->in.change[t] + r * N_CLASSES * Model::N_BASIS);
+        for (int r = 0; r < N_REPLICAS; r++) {
+            schedule.learn(r, u_[r], spiked(schedule, r), grad_[r]);
+            for (int t = 0; t < N_STEPS - 1; t++)
+                correlate(grad_[r], Model::basis(), t, this->in.change[t] + r * N_CLASSES * Model::N_BASIS);
+        }
     }
 
     void learn(const Schedule& schedule, const typename In::Source& source, const double (&scale)[N_REPLICAS])
@@ -148,8 +152,7 @@ public:
         for (int r = 0; r < N_REPLICAS; r++)
             this->own_.add_gradient(schedule.sample_weight(r), r, spiked(schedule, r), grad_[r],
                                     Model::feedback_basis());
-        find_change(scale);
-        this->in.learn(source);
+        this->in.learn(source, scale);
     }
 
 private:
@@ -195,15 +198,31 @@ public:
     void begin(int64_t presentation, int64_t first_step)
     {
         Base::begin(presentation, first_step);
+        presentation_ = presentation;
         trains_.begin();
         above_.begin(presentation, first_step);
     }
 
-    // See glmbrian.core.randomness.hidden_key.
-    void set_keys(uint64_t output_key, int number)
+    void set_keys(const Job& job, int number)
     {
-        this->set_key(glm_hash(output_key, UINT64_MAX - 1 - number));
-        above_.set_keys(output_key, number + 1);
+        key_ = job.hidden_key(number);
+        above_.set_keys(job, number + 1);
+    }
+
+    // As the threshold of GLMNeurons does, but in loops that can be vectorised.
+    void draw_spikes(int step)
+    {
+        std::copy_n(Model::u(), N, u_[step]);
+        for (int i = 0; i < N; i++) draw_[i] = glm_unit(glm_word(key_, presentation_, step, i));
+        for (int i = 0; i < N; i++) draw_[i] -= Activation::probability(u_[step][i]);
+        int32_t* spikes = Model::spikes();
+        int count = 0;
+        for (int i = 0; i < N; i++) {
+            spikes[count] = i;  // a branch would be hard to predict
+            count += draw_[i] < 0.0;
+        }
+        spikes[N] = count;
+        above_.draw_spikes(step);
     }
 
     // The neurons have spiked; the spikes arrive above.
@@ -217,11 +236,7 @@ public:
 
     void clamp(const Schedule& schedule, int step) { above_.clamp(schedule, step); }
 
-    bool end_step(const Job& job, int step)
-    {
-        std::copy_n(Model::u(), N, u_[step]);
-        return above_.end_step(job, step);
-    }
+    bool end_step(const Job& job, int step) { return above_.end_step(job, step); }
 
     void report(Schedule& schedule, int n_steps, const int32_t* input_counts, std::vector<double> hidden_counts)
     {
@@ -229,11 +244,9 @@ public:
         above_.report(schedule, n_steps, input_counts, std::move(hidden_counts));
     }
 
-    void find_errors(Schedule& schedule)
+    void find_gradient(Schedule& schedule)
     {
-        above_.find_errors(schedule);
-        const double one[1] = {1.0};
-        above_.find_change(one);
+        above_.find_gradient(schedule);
         above_.in.backward(in_spikes_);
         if (Model::N_FEEDBACK) find_own_kernels();
         for (int t = N_STEPS - 1; t >= 0; t--) {
@@ -246,11 +259,7 @@ public:
                 grad_[t][i] = Credit::template slope<Activation>(
                     u_[t][i], spiked_[i], in_spikes_[t][i], schedule.reward());
         }
-    }
-
-    void find_change(const double (&scale)[1])
-    {
-        for (int t = 0; t < N_STEPS - 1; t++) correlate_wide(grad_, Model::basis(), t, scale[0], this->in.change[t]);
+        for (int t = 0; t < N_STEPS - 1; t++) correlate_wide(grad_, Model::basis(), t, this->in.change[t]);
     }
 
     void learn(const Schedule& schedule, const typename In::Source& source, const double (&scale)[1])
@@ -259,8 +268,7 @@ public:
             return std::find(trains_.begin(t), trains_.end(t), i) != trains_.end(t);
         };
         this->own_.add_gradient(schedule.sample_weight(0), 0, spiked, grad_, Model::feedback_basis());
-        find_change(scale);
-        this->in.learn(source);
+        this->in.learn(source, scale);
         above_.learn(schedule, trains_, scale);
     }
 
@@ -270,9 +278,18 @@ public:
         above_.apply(rate);
     }
 
+    void decay(const double (&factor)[1])
+    {
+        Base::decay(factor);
+        above_.decay(factor);
+    }
+
 private:
     Above above_;
     Trains trains_;
+    uint64_t key_;
+    int64_t presentation_;
+    double draw_[N];
     double u_[N_STEPS][N], grad_[N_STEPS][N], in_spikes_[N_STEPS][N];
     double own_kernels_[N_OWN_LAGS + 1][N];
     bool spiked_[N];

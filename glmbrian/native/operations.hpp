@@ -4,6 +4,7 @@
 namespace glmbrian {
 
 int begin_step();
+int draw_hidden_spikes();  // only if there are hidden neurons
 int propagate();
 int end_step();
 

@@ -2,9 +2,10 @@
 // Brian 2 model when a classifier is trained or tested as a compiled program.
 //
 // Brian's generated code filters, thresholds and resets the neurons.  It calls these
-// operations at three points in each time step:
+// operations at these points in each time step:
 //
 //   begin_step   (slot start)     begins the next presentation if the last is over
+//   draw_hidden_spikes  (slot thresholds)  decides which hidden neurons spike
 //   propagate    (slot synapses)  adds the weights of spiking inputs to the neurons
 //   end_step     (slot end)       records, decides, and applies the gradient update
 //
@@ -27,7 +28,7 @@ public:
         const Job& job = schedule_.job;
         const auto all = read_numbers("job/parameters.bin", N_PARAMETERS, true);
         network_.load(all.data());
-        network_.set_keys(job.output_key, 0);
+        network_.set_keys(job, 0);
         if (job.n_averaged) sums_.resize(N_PARAMETERS);
     }
 
@@ -36,6 +37,12 @@ public:
         if (step_ == 0) begin_presentation();
         if (step_ == drawn_to_) draw();
         if (schedule_.job.train && Objective::clamps_outputs) network_.clamp(schedule_, step_);
+        return false;
+    }
+
+    bool draw_hidden_spikes()
+    {
+        network_.draw_spikes(step_);
         return false;
     }
 
@@ -69,6 +76,7 @@ private:
     int step_ = 0, drawn_to_ = 0;
     int in_batch_ = 0, learned_from_[N_REPLICAS] = {0};
     int64_t n_steps_run_ = 0;
+    double total_rate_[N_REPLICAS] = {0.0};  // of the updates in this epoch
     std::vector<double> sums_;  // of the parameters, if they are averaged
 
     // Takes the place of a file in `Network::save`.
@@ -102,7 +110,7 @@ private:
     void update()
     {
         const bool at_once = schedule_.job.batch_size == 1;
-        network_.find_errors(schedule_);
+        network_.find_gradient(schedule_);
         double scale[N_REPLICAS];
         for (int r = 0; r < N_REPLICAS; r++) {
             scale[r] = schedule_.sample_weight(r) * (at_once ? schedule_.learning_rate(r) : 1.0);
@@ -110,7 +118,9 @@ private:
         }
         network_.learn(schedule_, encoder_.spikes, scale);
         if (++in_batch_ == schedule_.job.batch_size || schedule_.is_last_of_epoch()) apply();
-        if (schedule_.is_last_of_epoch() && schedule_.is_averaged()) {
+        if (!schedule_.is_last_of_epoch()) return;
+        if (schedule_.job.weight_decay > 0.0) decay();
+        if (schedule_.is_averaged()) {
             Sum sum = {sums_.data()};
             network_.save(sum);
         }
@@ -123,9 +133,20 @@ private:
         for (int r = 0; r < N_REPLICAS; r++) {
             rate[r] = learned_from_[r] ? schedule_.learning_rate(r) / learned_from_[r] : 0.0;
             learned_from_[r] = 0;
+            total_rate_[r] += schedule_.learning_rate(r);
         }
         network_.apply(rate);
         in_batch_ = 0;
+    }
+
+    void decay()
+    {
+        double factor[N_REPLICAS];
+        for (int r = 0; r < N_REPLICAS; r++) {
+            factor[r] = std::exp(-schedule_.job.weight_decay * total_rate_[r]);
+            total_rate_[r] = 0.0;
+        }
+        network_.decay(factor);
     }
 
     void finish()
@@ -149,6 +170,7 @@ inline Presentations& presentations()
 }
 
 int begin_step() { return presentations().begin_step(); }
+int draw_hidden_spikes() { return presentations().draw_hidden_spikes(); }
 int propagate() { return presentations().propagate(); }
 int end_step() { return presentations().end_step(); }
 

@@ -22,7 +22,7 @@ template <>
 struct Vector<8> { typedef double type __attribute__((vector_size(64), may_alias)); };
 
 #ifdef __AVX512F__
-constexpr int MOST_HELD = 10;  // of 32 registers
+constexpr int MOST_HELD = 13;  // of 32 registers
 #else
 constexpr int MOST_HELD = 5;  // each takes two of 16 registers, or four of 32
 #endif

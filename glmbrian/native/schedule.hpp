@@ -29,7 +29,9 @@ public:
                          + ", got " + std::to_string(label));
             learning_rates_ = read_numbers("job/learning_rates.bin", N_REPLICAS, false);
             if (job.n_rate_factors)
-                rate_factors_.open("job/rate_factors.bin", job.n_rate_factors);
+                rate_factors_.open("job/rate_factors.bin", job.n_rate_factors,
+                                   ": the schedule of the learning rate has a factor for each of the "
+                                   "n_epochs * n_items presentations, so to change these, export again");
             if (job.weighted)
                 sample_weights_ = read_numbers("job/sample_weights.bin", N_REPLICAS * job.n_items, false);
         } else {
@@ -80,7 +82,7 @@ public:
     // glmbrian.core.credit.Baseline.
     double reward() const { return reward_; }
 
-    // Writes one row of doubles per test presentation: see glmbrian.devices.problem.Outcome.
+    // Writes one row of doubles per test presentation: see glmbrian.core.outcome.Outcome.
     // `hidden_counts` holds the spikes of each hidden layer.
     void report(int n_steps, const int32_t* input_counts, const std::vector<double>& hidden_counts,
                 const int32_t* counts, const Trace& u)
@@ -223,10 +225,10 @@ public:
             bool is_filtered = false;
             for (int i = 0; i < NEURONS; i++) {
                 if (!spiked(t, i)) continue;
-                if (!is_filtered) correlate(grad, feedback_basis, t, weight, row.data());
+                if (!is_filtered) correlate(grad, feedback_basis, t, row.data());
                 is_filtered = true;
                 for (int k = i * FEEDBACK; k < (i + 1) * FEEDBACK; k++)
-                    feedback_gradient_[first * FEEDBACK + k] += row[k];
+                    feedback_gradient_[first * FEEDBACK + k] += weight * row[k];
             }
         }
     }
@@ -238,6 +240,12 @@ public:
             for (int k = i * FEEDBACK; k < (i + 1) * FEEDBACK; k++)
                 feedback[k] += rate * feedback_gradient_[k];
         }
+    }
+
+    void decay(int replica, double factor)
+    {
+        for (int k = replica * NEURONS * FEEDBACK; k < (replica + 1) * NEURONS * FEEDBACK; k++)
+            feedback[k] *= factor;
     }
 
     void clear()

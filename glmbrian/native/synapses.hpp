@@ -62,11 +62,32 @@ public:
             }
     }
 
+    // Multiplies the weights by one number per replica.
+    template <size_t REPLICAS>
+    void decay(const double (&factor)[REPLICAS])
+    {
+        for (int source = 0; source < SOURCES; source++) scale(weights[source], factor);
+    }
+
 protected:
     Rows<WIDTH> gradient_;  // of a batch
 
     // With batches of one, the weights change directly; otherwise gradients are summed first.
     Rows<WIDTH>& learning() { return gradient_.size() ? gradient_ : weights; }
+
+    template <size_t REPLICAS>
+    void scale_change(const double (&factor)[REPLICAS])
+    {
+        for (int t = 0; t < N_STEPS - 1; t++) scale(change[t], factor);
+    }
+
+private:
+    // Multiplies a row by one number per replica.
+    template <size_t REPLICAS>
+    static void scale(double* row, const double (&factor)[REPLICAS])
+    {
+        for (int w = 0; w < WIDTH; w++) row[w] *= factor[w / (WIDTH / REPLICAS)];
+    }
 };
 
 // From the inputs, whose spikes are known several steps ahead.
@@ -86,7 +107,12 @@ public:
         gather(spikes, this->weights, begin, arrived_);
     }
     const double* arrived(const Spikes&, int step) { return arrived_[step - drawn_from_]; }
-    void learn(const Spikes& spikes) { scatter(spikes, this->change, this->learning()); }
+    template <size_t REPLICAS>
+    void learn(const Spikes& spikes, const double (&scale)[REPLICAS])
+    {
+        this->scale_change(scale);
+        scatter(spikes, this->change, this->learning());
+    }
 
 private:
     Rows<WIDTH> arrived_;  // in each step drawn
@@ -99,7 +125,10 @@ class LayerSynapses : public Synapses<SOURCES, WIDTH> {
 public:
     typedef Trains Source;
 
-    explicit LayerSynapses(const Job& job) : Synapses<SOURCES, WIDTH>(job), arrived_(1) {}
+    explicit LayerSynapses(const Job& job)
+        : Synapses<SOURCES, WIDTH>(job), arrived_(1), in_each_step_(job.train ? WIDTH : 0)
+    {
+    }
 
     const double* arrived(const Trains& trains, int step)
     {
@@ -110,34 +139,37 @@ public:
     }
 
     // A spike in the last step has no effect.
-    void learn(const Trains& trains)
+    template <size_t REPLICAS>
+    void learn(const Trains& trains, const double (&scale)[REPLICAS])
     {
+        this->scale_change(scale);
         Rows<WIDTH>& learning = this->learning();
         for (int t = 0; t < N_STEPS - 1; t++)
             for (const int32_t* source = trains.begin(t); source != trains.end(t); source++)
                 add(this->change.lanes(t), learning.lanes(*source));
     }
 
-    // Sets derivatives with respect to the spikes of the sources, given those of what arrives.
-    void backward(double (&in_spikes)[N_STEPS][SOURCES]) const
+    // Sets the gradient in the spikes of the sources, given that in what arrives.
+    void backward(double (&in_spikes)[N_STEPS][SOURCES])
     {
-        std::fill_n(in_spikes[N_STEPS - 1], SOURCES, 0.0);
+        for (int w = 0; w < WIDTH; w++)
+            for (int t = 0; t < N_STEPS - 1; t++) in_each_step_[w][t] = this->change[t][w];
         for (int source = 0; source < SOURCES; source++) {
-            const Lanes* row = this->weights.lanes(source);
-            for (int t = 0; t < N_STEPS - 1; t++) {
-                const Lanes* change = this->change.lanes(t);
-                Lanes sums = {0.0};
-                for (int w = 0; w < Rows<WIDTH>::STRIDE; w++) sums += row[w] * change[w];
-                double sum = 0.0;
-                for (int lane = 0; lane < Rows<WIDTH>::LANES; lane++) sum += sums[lane];
-                in_spikes[t][source] = sum;
+            const double* row = this->weights[source];
+            for (int at = 0; at < Steps::STRIDE; at++) {
+                typename Steps::Lanes sums = {0.0};
+                for (int w = 0; w < WIDTH; w++) sums += row[w] * in_each_step_.lanes(w)[at];
+                const int first = at * Steps::LANES, n = std::min(Steps::LANES + 0, N_STEPS - first);
+                for (int t = 0; t < n; t++) in_spikes[first + t][source] = sums[t];
             }
         }
     }
 
 private:
     typedef typename Rows<WIDTH>::Lanes Lanes;
+    typedef Rows<N_STEPS> Steps;
     Rows<WIDTH> arrived_;
+    Steps in_each_step_;  // `change`, a row for each weight; there is none in the last step
 
     static void add(const Lanes* row, Lanes* into)
     {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,22 @@ public:
         }
     }
 
+    // Writes a row of glmbrian.core.outcome.Outcome: what a test observed up to its decision.
+    void report(bool stops_at_first_spike, double* row) const
+    {
+        std::fill_n(row, 2 + 3 * NEURONS, 0.0);
+        double *counts = row + 2, *sums = counts + NEURONS, *last = sums + NEURONS;
+        int step = 0;
+        for (bool is_decided = false; step < STEPS && !is_decided; step++)
+            for (int i = 0; i < NEURONS; i++) {
+                sums[i] += u[step][i];
+                counts[i] += emitted[step][i];
+                is_decided |= emitted[step][i] && stops_at_first_spike;
+            }
+        row[0] = step;
+        std::copy_n(u[step - 1], NEURONS, last);
+    }
+
     // The errors of hidden neurons in a step.
     template <class Credit, class Activation>
     void find_errors(int t, double reward)
@@ -51,7 +68,7 @@ public:
     {
         const size_t row = (size_t)NEURONS * K;
         change.resize(STEPS * row);
-        correlate(grad, basis, t, 1.0, &change[t * row]);
+        correlate(grad, basis, t, &change[t * row]);
     }
 
     template <class Real>
@@ -68,6 +85,12 @@ private:
     double bias_gradient_[NEURONS] = {0.0};
 };
 
+inline double finite_reward(double value)
+{
+    if (!std::isfinite(value)) throw std::runtime_error("glmbrian: reward must be a finite number");
+    return value;
+}
+
 // Training in presentations of STEPS steps.  A *set* is the weights of one GLMSynapses, or the
 // feedback weights, treated as a synapse from each neuron to itself.
 template <int STEPS>
@@ -75,6 +98,7 @@ class Trainer {
 public:
     int64_t presentation = 0;
     int step = -1;  // of the presentation; below 0 between presentations and after the last
+    bool is_test = false;  // whether this presentation is a test, which learns nothing
 
     // Returns whether a presentation begins, or training ends, with this step.
     bool begin_step(int64_t n_presentations)
@@ -86,23 +110,28 @@ public:
         return ++step == 0;
     }
 
-    // A spike that arrives in the last step has no effect in this presentation.
+    void set_test(bool value)
+    {
+        is_test = value;
+        n_recorded_ = value ? 0 : STEPS - 1;
+    }
+
     void record(size_t set, int synapse)
     {
-        if (step < 0 || step == STEPS - 1) return;
+        if (step < 0 || step >= n_recorded_) return;
         if (sets_.size() <= set) sets_.resize(set + 1);
         sets_[set].arrivals.push_back({step, synapse});
     }
 
-    // Returns whether the presentation is over, so that it can be learned.
-    bool end_step(int batch_size, double learning_rate)
+    bool is_last_step() const { return step == STEPS - 1; }
+
+    // `last` is the last presentation that learns.
+    void add_to_batch(int batch_size, double learning_rate, int64_t last)
     {
-        if (step < STEPS - 1) return false;
         in_batch_++;
         at_once_ = batch_size == 1;
-        applies_ = in_batch_ == batch_size || presentation + 1 == n_presentations_;
+        applies_ = in_batch_ == batch_size || presentation == last;
         rate_ = learning_rate / in_batch_;
-        return true;
     }
 
     // The log-likelihood, less the mean of earlier ones: see glmbrian.core.credit.Baseline.
@@ -180,6 +209,8 @@ private:
     std::vector<Set> sets_;
     int64_t n_presentations_ = 0;
     Baseline baseline_;
+    // Steps whose arrivals count: a spike that arrives in the last step has no effect.
+    int n_recorded_ = STEPS - 1;
     int in_batch_ = 0;
     bool is_over_ = false, at_once_ = false, applies_ = false;
     double rate_ = 0.0;

@@ -1,9 +1,9 @@
-"""The errors of hidden neurons in any network, from those of the outputs."""
+"""The errors of the neurons in any network: derivatives with respect to their potentials."""
 
 import numpy as np
 
 
-def hidden_errors(groups, states, learned, output_error, credit, reward):
+def errors_of(groups, states, learned, output_error, credit, reward):
     """Return the derivatives with respect to the potentials of each group, shape (n_steps, n).
 
     A spike changes potentials in later steps only, so one sweep from the last step to the first
@@ -17,7 +17,8 @@ def hidden_errors(groups, states, learned, output_error, credit, reward):
         For each group its ``potentials`` and ``spikes``, shape (n_steps, n).
     learned : list
         The sets of weights through which errors flow.
-    output_error : ndarray of float, shape (n_steps, n_outputs)
+    output_error : ndarray of float, shape (n_steps, n_outputs), or None
+        None if the outputs learn by `credit` too.
     credit : Credit
     reward : float
 
@@ -25,8 +26,11 @@ def hidden_errors(groups, states, learned, output_error, credit, reward):
     -------
     list of ndarray of float
     """
-    n_steps = len(output_error)
-    errors = [output_error, *(np.zeros(state.potentials.shape) for state in states[1:])]
+    n_steps = len(states[0].potentials)
+    errors = [np.zeros(state.potentials.shape) for state in states]
+    if output_error is not None:
+        errors[0] = output_error
+    first = 0 if output_error is None else 1
     paths = [each for each in learned if each.sender is not None]
     weights = [np.stack([weight.get_value() for weight in path.weights]) for path in paths]
     delays = [path.delays() for path in paths]
@@ -46,7 +50,7 @@ def hidden_errors(groups, states, learned, output_error, credit, reward):
             effect = np.sum(values * gradient[:, when, path.targets], axis=0)
             into = in_spikes[path.sender]
             into += np.bincount(path.sources, weights=effect, minlength=into.size)
-        for number, group in enumerate(groups[1:], start=1):
+        for number, group in enumerate(groups[first:], start=first):
             state = states[number]
             errors[number][step] = credit.slope(
                 group.activation, state.potentials[step], state.spikes[step], in_spikes[number], reward

@@ -6,7 +6,7 @@ generated C++ programs, `trainer_cpp.py` and `native/trainer.hpp` replace it.
 
 import copy
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,8 +37,10 @@ from ..core.objectives import Objective, get_objective
 from ..support.display import Described
 from ..support.validation import binary_array, finite_array, flag, integer, real, warn
 from . import trainer_cpp as training_cpp
-from .errors import hidden_errors
+from .errors import errors_of
 from .paths import check_input_arrives
+from .reward import END_ORDER, get_reward
+from .testing import TestPresentations
 
 #: Neurons that have, or had, a trainer.
 _with_trainer: weakref.WeakSet[GLMNeurons] = weakref.WeakSet()
@@ -55,7 +57,11 @@ class Trainer(Described, Group):
     its log-likelihood is added to the batch.  After `batch_size` presentations, and after
     the last one, weights and biases move along the mean gradient of the batch.  In the
     step after the last presentation the filters are cleared once more; from then on the
-    neurons are free and learn nothing, so the same network can continue with a test.
+    neurons are free and learn nothing, so the same network can continue.
+
+    Presentations that `learning` marks as False are tests: filters are cleared in the same way, but
+    the neurons are free, nothing is learned, and the neurons decide.  So one run can train, test,
+    train on and test again.
 
     Parameters
     ----------
@@ -70,7 +76,8 @@ class Trainer(Described, Group):
         Steps of a presentation.
     labels : array_like of int, shape (n_presentations,), optional
         Index of the right neuron in each presentation: the one that should spike first,
-        or under the rate rule the one that should spike in every `target_period`-th step.
+        or under the rate rule the one that should spike in every `target_period`-th step.  In a
+        test, the one that `accuracy` counts as right.
     targets : array_like of 0/1, shape (n_presentations, n_steps, n), optional
         Instead of `labels` under the rate rule: the desired spikes of the n neurons.
         The first two axes may be merged into one of ``n_presentations * n_steps`` steps.
@@ -88,20 +95,44 @@ class Trainer(Described, Group):
     credit : {"straight-through", "three-factor"} or Credit
         How hidden neurons learn; see `glmbrian.learning.layered_gradient`.  With "three-factor",
         the reward is what the gradient of the rule returns as the log-likelihood, minus a running
-        mean.
+        mean; or `reward`.
+    learning : array_like of bool, shape (n_presentations,), optional
+        Which presentations are learned; the others are tests.  By default all are learned.  If all
+        are tests, `labels` may be left out, `synapses` may be empty, and hidden neurons are cleared
+        if `synapses` lead to them.  With `reward`, this tells the number of presentations.
+    reward : (group, str) or callable, optional
+        With ``credit="three-factor"``, what to learn from in place of labels or targets.  The outputs
+        are free, and all neurons learn by the reward, minus its running mean, times the derivative of
+        the log-probability of their own spikes.  Give a Brian variable with one value, as a group and
+        the variable's name; it is read at the end of the last step of each presentation that is
+        learned.  Or, on the runtime device, a function that gets the number of the presentation
+        and returns a number.  `rule` then says only how tests decide.
 
     Attributes
     ----------
+    decisions : ndarray of int, shape (n_presentations,)
+        Index of the neuron that each test decided for: as `rule` says, with ties between neurons
+        broken by the potential.  That is, by default the first to spike, or under the rate rule the
+        one with the most spikes.  -1 if no neuron spiked, for presentations that learn, and for
+        those to come.
+    decision_steps : ndarray of int, shape (n_presentations,)
+        Step of the decision within its presentation, from 1: that of the first spike under the
+        first-to-spike rule, else the last.  0 for presentations that learn, and for those to come.
     duration : Quantity
         How long all presentations take.
     log_likelihoods : ndarray of float, shape (n_presentations,)
-        For each presentation, before it was learned; NaN for those to come.
+        For each presentation, before it was learned; NaN for tests, for those to come, and with
+        `reward`.
+    rewards : ndarray of float, shape (n_presentations,)
+        With `reward`, what each presentation earned; NaN for tests, and for those to come.
     n_presentations : int
 
     Raises
     ------
     TypeError, ValueError
-        If an argument is of the wrong type, out of range, or does not fit the others.
+        If an argument is of the wrong type, out of range, or does not fit the others; in a run on
+        the runtime device, if a reward is not a finite number.  (In C++ standalone, the program then
+        ends with an error.)
     NotImplementedError
         On a device other than runtime and C++ standalone.
 
@@ -109,13 +140,17 @@ class Trainer(Described, Group):
     -----
     Presentations may span several runs.  Weights are stored in the synapses, so you may
     set them between runs.  ``Network.restore`` also restores training: the weights, the
-    number of the presentation, and the batch.  To restart a source in each presentation,
+    number of the presentation, the batch and the decisions.  To restart a source in each presentation,
     set its own variables.  The trainer controls the neurons' `clamp` until training is
     over, and then sets it to 0.  Hidden neurons stay free; their filters are cleared too, and
     their biases and feedback weights learn.  Errors reach them only through the synapses that
-    learn.  Each needs input, and kernels of at most `n_steps` lags.  Neurons have one trainer at a time; several may follow
-    one another.  If a test has presentations too, call ``neurons.clear()`` before each,
-    or the end of one affects the next.
+    learn.  Each needs input, and kernels of at most `n_steps` lags.  Neurons have one trainer at a
+    time; several may follow one another.
+
+    Tests do not count in a batch: one that is not full when a test begins goes on after it.  A test
+    lasts `n_steps` steps, also if it decides early.
+
+    The running mean of rewards is that of earlier presentations, so the first reward changes nothing.
 
     A spike counts in the step of the neurons in which it arrives, whatever the time step
     of its source: if an integrate-and-fire group is simulated in steps of 0.1 ms and the
@@ -141,6 +176,18 @@ class Trainer(Described, Group):
     True
     >>> synapses.w[[0, 2]].sum(axis=-1).argmax(axis=1)
     array([0, 1])
+
+    The last 20 of them as tests:
+
+    >>> encoder = glm.RateEncoder(images, n_steps=5, random_state=1, dt=1 * ms)
+    >>> neurons = glm.GLMNeurons(2, glm.RaisedCosineBasis(2, 4), random_state=1, dt=1 * ms)
+    >>> neurons.bias = -2
+    >>> synapses = glm.GLMSynapses(encoder, neurons)
+    >>> trainer = glm.Trainer(neurons, synapses, n_steps=5, labels=labels, learning_rate=0.1,
+    ...                       learning=np.arange(200) < 180)
+    >>> Network(encoder, neurons, synapses, trainer).run(trainer.duration)
+    >>> trainer.accuracy() > 0.6
+    True
     """
 
     add_to_magic_network = True
@@ -160,6 +207,8 @@ class Trainer(Described, Group):
         learn_bias: bool = True,
         name: str = "trainer*",
         credit: str | Credit = "straight-through",
+        learning: ArrayLike | None = None,
+        reward: tuple[Any, str] | Callable[[int], float] | None = None,
     ) -> None:
         if not isinstance(neurons, GLMNeurons):
             raise TypeError(f"neurons must be GLMNeurons, not a subgroup, got {neurons!r}")
@@ -173,7 +222,11 @@ class Trainer(Described, Group):
         self.objective = get_objective(rule, self.target_period, "rule")
         self.learn_bias = flag(learn_bias, "learn_bias")
         learn_feedback = flag(learn_feedback, "learn_feedback")
-        examples = self._checked_examples(labels, targets)
+        self.reward = self._checked_reward(reward, labels, targets, learning)
+        examples = self._checked_examples(labels, targets, learning)
+        self.learns = bool(self.learning.any())
+        self.clamps_outputs = self.learns and self.objective.clamps_outputs and self.reward is None
+        self.tests = TestPresentations(self.learning, len(neurons), self.objective)
         check_brian_arguments(name=name)
         self.groups = [neurons, *_hidden_groups(self.synapses, neurons)]
         self._check_hidden()
@@ -188,25 +241,20 @@ class Trainer(Described, Group):
             self.add_dependency(group)
         for learner in self.synapses:
             self.add_dependency(learner)
-            self.learned.append(_Learned.of_synapses(learner, self.groups))
+            if self.learns:
+                self.learned.append(_Learned.of_synapses(learner, self.groups))
         for number, group in enumerate(self.groups):
-            is_used = number > 0 or self.objective.learns_feedback
-            if is_used and learn_feedback and group.feedback_basis is not None:
+            is_used = number > 0 or self.objective.learns_feedback or self.reward is not None
+            if self.learns and is_used and learn_feedback and group.feedback_basis is not None:
                 self.learned.append(_Learned.of_feedback(group, number))
         self.variables = Variables(self)
         self.variables.add_constant("N", 1)
-        self.variables.add_array(
-            "_labels" if self.has_labels else "_targets",
-            size=examples.size,
-            dtype=examples.dtype,
-            values=examples.ravel(),
-        )
-        self.variables.add_array(
-            "_log_likelihoods",
-            size=self.n_presentations,
-            dtype=np.float64,
-            values=np.full(self.n_presentations, np.nan),
-        )
+        if examples is not None:
+            self._add_array("_labels" if self.has_labels else "_targets", examples)
+        self._add_array("_values", np.full(self.n_presentations, np.nan))
+        if self.tests.n:
+            self._add_array("_tests", self.tests.numbers)
+            self._add_array("_outcomes", np.zeros((self.tests.n, self.tests.n_values)))
         self._progress = _Progress.at_start(self)
         self._steps_planned = 0
         self._leads: dict[str, int] = {}  # how many steps each encoder is ahead
@@ -217,8 +265,13 @@ class Trainer(Described, Group):
         else:
             self.variables.add_array("done", size=1, dtype=np.int32)
         self._enable_group_attributes()
+        if self.reward is not None:
+            self.reward.add_to(self)
         if not current_target().runs_at_once:
             training_cpp.add_operations(self)
+
+    def _add_array(self, name, values):
+        self.variables.add_array(name, size=values.size, dtype=values.dtype, values=values.ravel())
 
     @property
     def rule(self) -> str:
@@ -232,8 +285,85 @@ class Trainer(Described, Group):
 
     @property
     def log_likelihoods(self) -> NDArray[np.float64]:
-        """Log-likelihood of each presentation before it was learned; NaN for those to come."""
-        return self.variables["_log_likelihoods"].get_value().copy()
+        """Log-likelihood of each presentation before it was learned.
+
+        NaN for tests, for presentations to come, and with `reward`.
+        """
+        return self._values_if(self.reward is None)
+
+    @property
+    def rewards(self) -> NDArray[np.float64]:
+        """Reward of each presentation that was learned.
+
+        NaN for tests, for presentations to come, and without `reward`.
+        """
+        return self._values_if(self.reward is not None)
+
+    def _values_if(self, are_wanted):
+        if not are_wanted:
+            return np.full(self.n_presentations, np.nan)
+        return self.variables["_values"].get_value().copy()
+
+    @property
+    def decisions(self) -> NDArray[np.int_]:
+        """Index of the neuron that each test decided for; see the class."""
+        return self._decided()[0]
+
+    @property
+    def decision_steps(self) -> NDArray[np.int_]:
+        """Step of each test's decision, from 1; see the class."""
+        return self._decided()[1]
+
+    def _decided(self):
+        rows = self.variables["_outcomes"].get_value() if self.tests.n else []
+        return self.tests.decided(rows)
+
+    def accuracy(self, presentations: ArrayLike | slice | None = None) -> float:
+        """Return the fraction of tests that decided for their label.
+
+        Parameters
+        ----------
+        presentations : slice or array_like, optional
+            Which presentations to count, by number or as truth values; all by default.  Those
+            that learn, and tests to come, never count.
+
+        Returns
+        -------
+        float
+            Tests without a decision count as wrong.  NaN if no test has been made.
+
+        Raises
+        ------
+        ValueError
+            If the trainer has no labels.
+        IndexError
+            If `presentations` does not select presentations.
+
+        Examples
+        --------
+        Only neuron 0 ever spikes:
+
+        >>> import glmbrian as glm
+        >>> from brian2 import Network, ms
+        >>> neurons = glm.GLMNeurons(2, glm.IndicatorBasis(2), dt=1 * ms)
+        >>> neurons.bias = [100, -100]
+        >>> tester = glm.Trainer(neurons, [], n_steps=3, labels=[0, 1, 0, 0], learning=[False] * 4)
+        >>> Network(neurons, tester).run(tester.duration)
+        >>> tester.accuracy(), tester.accuracy(slice(2, None))
+        (0.75, 1.0)
+        """
+        if not self.has_labels:
+            raise ValueError(
+                f"accuracy needs labels, but {self.name} was created without: give them to Trainer, "
+                f"or compare {self.name}.decisions with your own"
+            )
+        decisions, steps = self._decided()
+        counted = np.zeros(self.n_presentations, dtype=bool)
+        counted[slice(None) if presentations is None else presentations] = True  # type: ignore[index]
+        counted &= steps > 0
+        if not counted.any():
+            return float("nan")
+        return float(np.mean((decisions == self.variables["_labels"].get_value())[counted]))
 
     @property
     def learning_rate(self) -> float:
@@ -252,6 +382,16 @@ class Trainer(Described, Group):
         return min(self._steps_planned, self.n_presentations * self.n_steps)
 
     @property
+    def uses_credit(self) -> bool:
+        """Whether some neurons learn by `credit`: hidden ones, and with `reward` the outputs too."""
+        return len(self.groups) > 1 or self.reward is not None
+
+    @property
+    def last_learning(self) -> int:
+        """Number of the last presentation that learns."""
+        return int(np.flatnonzero(self.learning)[-1])
+
+    @property
     def is_over(self) -> bool:
         """Whether all presentations are done, or planned for a standalone program."""
         return self.steps_done == self.n_presentations * self.n_steps
@@ -262,6 +402,7 @@ class Trainer(Described, Group):
     def _description(self):
         learning = ", ".join(repr(learner.name) for learner in self.synapses)
         done = "planned" if not current_target().runs_at_once else "done"
+        tests = {"tests": self.tests.n} if self.tests.n else {}
         return {
             "rule": self.objective.name,
             "synapses": learning or "none",
@@ -269,6 +410,7 @@ class Trainer(Described, Group):
             "batch_size": self.batch_size,
             "n_steps": self.n_steps,
             "n_presentations": f"{self.n_presentations} ({self.steps_done // self.n_steps} {done})",
+            **tests,
         }
 
     # ------------------------------------------------- checks of other objects in the network
@@ -292,7 +434,8 @@ class Trainer(Described, Group):
                     f"dt is {group.clock.dt} for the hidden neurons {group.name} and "
                     f"{self.clock.dt} for {self.name}: use the same dt for both"
                 )
-        self._check_paths(objects)
+        if self.learns:
+            self._check_paths(objects)
         for encoder in self._encoders:
             self._check_encoder(encoder)
         for encoder in _encoders_before(self.neurons, objects):
@@ -349,7 +492,58 @@ class Trainer(Described, Group):
                 f"{self.steps_done}; {advice}"
             )
 
-    def _checked_examples(self, labels, targets):
+    def _checked_reward(self, reward, labels, targets, learning):
+        reward = get_reward(reward)
+        if reward is None:
+            return None
+        if not self.credit.takes_reward:
+            raise ValueError(
+                f"reward needs credit='three-factor', got credit={self.credit.name!r}, which learns from "
+                "derivatives"
+            )
+        for name, given in (("labels", labels), ("targets", targets)):
+            if given is not None:
+                raise ValueError(f"reward takes the place of {name}: leave out one of the two")
+        if learning is None:
+            raise ValueError(
+                "learning must be given with reward, to tell the number of presentations: to learn "
+                "from 200, write learning=np.ones(200, bool)"
+            )
+        if not (reward.is_variable or current_target().runs_at_once):
+            raise ValueError(
+                "reward must be (group, 'variable') in a compiled program, which cannot call a Python "
+                "function; compute it with Brian equations or synapses, or use the runtime device"
+            )
+        return reward
+
+    def _checked_examples(self, labels, targets, learning):
+        """Set `learning`; return the labels, or the targets in the shape (n_presentations, n_steps, n).
+
+        Return None if there are neither, as nothing is learned.
+        """
+        self.has_labels = labels is not None
+        if learning is not None:
+            learning = binary_array(learning, "learning", ("n_presentations",)).astype(bool)
+            if learning.size == 0:
+                raise ValueError(
+                    "learning must hold one truth value for each presentation, but is empty"
+                )
+            if labels is targets is None and (self.reward or not learning.any()):
+                self.learning, self.n_presentations = learning, len(learning)
+                return None
+        examples = self._checked_desired(labels, targets)
+        self.n_presentations = len(examples)
+        self.learning = np.ones(self.n_presentations, dtype=bool) if learning is None else learning
+        if len(self.learning) != self.n_presentations:
+            n, given = self.n_presentations, "labels" if self.has_labels else "targets"
+            raise ValueError(
+                f"learning must hold one truth value for each of the {n} presentations in {given}, got "
+                f"{len(self.learning)}; to learn the first 100 and test the others, write "
+                f"np.arange({n}) < 100"
+            )
+        return examples
+
+    def _checked_desired(self, labels, targets):
         """Return the labels, or the targets in the shape (n_presentations, n_steps, n)."""
         n = len(self.neurons)
         needs_labels, name = self.objective.needs_labels, self.objective.name
@@ -357,8 +551,10 @@ class Trainer(Described, Group):
             raise ValueError(f"targets go with rule='rate'; rule={name!r} takes labels")
         if (labels is None) == (targets is None):
             allowed = "labels" if needs_labels else "either labels or targets"
-            raise ValueError(f"{allowed} must be given with rule={name!r}")
-        self.has_labels = labels is not None
+            raise ValueError(
+                f"{allowed} must be given with rule={name!r}, unless all presentations are tests "
+                "(learning=np.zeros(n_presentations, bool))"
+            )
         if self.has_labels:
             if np.asarray(labels).dtype == bool:
                 raise TypeError("labels must be indices of neurons, got truth values")
@@ -368,20 +564,17 @@ class Trainer(Described, Group):
                     f"labels must be at least one integer, each from 0 to {n - 1} (the index of "
                     f"a neuron), got {labels!r}"
                 )
-            examples = array.astype(np.int32)
-        else:
-            array = binary_array(targets, "targets")
-            if array.ndim == 2 and array.shape[0] % self.n_steps == 0:
-                array = array.reshape(-1, self.n_steps, array.shape[1])
-            if array.ndim != 3 or array.shape[1:] != (self.n_steps, n) or array.size == 0:
-                raise ValueError(
-                    f"targets must have the shape (n_presentations, n_steps, n) or "
-                    f"(n_presentations * n_steps, n) with n_steps={self.n_steps} and n={n} neurons, got "
-                    f"{np.shape(targets)}"
-                )
-            examples = array.astype(bool)
-        self.n_presentations = len(examples)
-        return examples
+            return array.astype(np.int32)
+        array = binary_array(targets, "targets")
+        if array.ndim == 2 and array.shape[0] % self.n_steps == 0:
+            array = array.reshape(-1, self.n_steps, array.shape[1])
+        if array.ndim != 3 or array.shape[1:] != (self.n_steps, n) or array.size == 0:
+            raise ValueError(
+                f"targets must have the shape (n_presentations, n_steps, n) or "
+                f"(n_presentations * n_steps, n) with n_steps={self.n_steps} and n={n} neurons, got "
+                f"{np.shape(targets)}"
+            )
+        return array.astype(bool)
 
     def _check_hidden(self):
         hidden = self.groups[1:]
@@ -390,6 +583,8 @@ class Trainer(Described, Group):
                 f"credit must not simulate the network again in a Trainer, as {self.credit.name!r} "
                 "does; use 'straight-through' or 'three-factor'"
             )
+        if not self.learns:
+            return
         for learner in self.synapses:
             self._check_source(learner)
             target = whole_group(learner.target)
@@ -403,7 +598,7 @@ class Trainer(Described, Group):
         """Raise if synapses lead from clamped outputs to hidden neurons."""
         source, target = _source(synapses), whole_group(synapses.target)
         hidden = [group.id for group in self.groups[1:]]
-        if self.objective.clamps_outputs and source.id == self.neurons.id and target.id in hidden:
+        if self.clamps_outputs and source.id == self.neurons.id and target.id in hidden:
             raise ValueError(
                 f"synapses: {synapses.name} sends spikes of {source.name} to the hidden neurons "
                 f"{target.name}, but in training rule={self.objective.name!r} clamps "
@@ -440,11 +635,12 @@ class Trainer(Described, Group):
                 "Trainer runs on the devices 'runtime' and 'cpp_standalone' only; use one of them, "
                 "or GLMClassifier(device='genn'), which trains its own network on GeNN"
             )
-        if target.runs_at_once:
+        if target.runs_at_once or not self.learns:
             return
         parts = [("activation", group.activation) for group in self.groups]
-        parts += [("rule", self.objective)]
-        if len(self.groups) > 1:
+        if self.reward is None:
+            parts.append(("rule", self.objective))
+        if self.uses_credit:
             parts.append(("credit", self.credit))
         for name, part in parts:
             if not part.cpp:
@@ -462,7 +658,11 @@ class Trainer(Described, Group):
         for number, learned in enumerate(self.learned):
             if learned.pathway is not None:
                 add(_Recorder(self, number, name=f"{name}_record_{number}"))
-        add(NetworkOperation(self._end_step, clock=self.clock, when="end", order=1, name=f"{name}_end"))
+        add(
+            NetworkOperation(
+                self._end_step, clock=self.clock, when="end", order=END_ORDER, name=f"{name}_end"
+            )
+        )
 
     def _begin_step(self):
         now = self._progress
@@ -476,8 +676,12 @@ class Trainer(Described, Group):
                 group.clear()
         if now.is_over:
             return
+        if not self.learning[now.presentation]:
+            if now.step == 0:
+                self._clamp()[:] = 0
+            return
         outputs = now.groups[0].spikes
-        if not self.objective.clamps_outputs:
+        if not self.clamps_outputs:
             return
         if now.step == 0:
             outputs[:] = self._desired()
@@ -507,46 +711,54 @@ class Trainer(Described, Group):
                 self._record(number, spikes)
 
     def _record(self, number, synapses):
-        """Record the `synapses` where a spike arrives in this step.
+        """Record the `synapses` where a spike arrives in this step, unless this is a test.
 
         A spike that arrives in the last step has no effect in this presentation.
         """
         now = self._progress
-        if 0 <= now.step < self.n_steps - 1 and len(synapses):
+        is_counted = 0 <= now.step < self.n_steps - 1 and self.learning[now.presentation]
+        if is_counted and len(synapses):
             now.arrivals[number].append((now.step, synapses))
 
     def _end_step(self):
         now = self._progress
         if now.step < 0:
             return
+        is_test = not self.learning[now.presentation]
         for number, (group, state) in enumerate(zip(self.groups, now.groups)):
             state.potentials[now.step] = group.variables["u"].get_value()
-            if number > 0 or not self.objective.clamps_outputs:
+            if number > 0 or is_test or not self.clamps_outputs:
                 spikes = np.array(group.spikes)
                 state.spikes[now.step] = 0
                 state.spikes[now.step, spikes] = 1
                 self._record_feedback(number, spikes)
         if now.step < self.n_steps - 1:
             return
-        self._learn()
+        if is_test:
+            self._keep_outcome()
+        else:
+            self._learn()
         now.step = -1
         now.presentation += 1
         if now.presentation == self.n_presentations:
             self._clamp()[:] = 0
 
+    def _keep_outcome(self):
+        """Keep what this test observed."""
+        outputs, number = self._progress.groups[0], self.tests.numbers[self._progress.presentation]
+        rows = self.variables["_outcomes"].get_value().reshape(self.tests.n, -1)
+        rows[number] = self.tests.row(outputs.potentials, outputs.spikes)
+
     def _learn(self):
         """Add the gradient of this presentation to the batch; apply it if the batch is full."""
         now = self._progress
-        outputs = now.groups[0]
-        log_likelihood, grad_u = self.objective.gradient(
-            outputs.potentials, outputs.spikes, self._label(), self.neurons.activation
-        )
-        self.variables["_log_likelihoods"].get_value()[now.presentation] = log_likelihood
-        reward = log_likelihood - now.baseline.value(log_likelihood)
-        now.baseline.add(log_likelihood)
-        errors = [grad_u]
-        if len(self.groups) > 1:
-            errors = hidden_errors(self.groups, now.groups, self.learned, grad_u, self.credit, reward)
+        value, output_error = self._value()
+        self.variables["_values"].get_value()[now.presentation] = value
+        reward = value - now.baseline.value(value)
+        now.baseline.add(value)
+        errors = [output_error]
+        if self.uses_credit:
+            errors = errors_of(self.groups, now.groups, self.learned, output_error, self.credit, reward)
         now.in_batch += 1
         for state, error in zip(now.groups, errors):
             state.bias_gradient += error.sum(axis=0)
@@ -559,9 +771,20 @@ class Trainer(Described, Group):
                 into, scale = [weight.get_value() for weight in learned.weights], self.learning_rate
             learned.add(arrivals, scale * changes[learned.group, learned.basis], into)
             arrivals.clear()
-        last = now.presentation + 1 == self.n_presentations
-        if now.in_batch == self.batch_size or last:
+        if now.in_batch == self.batch_size or now.presentation == self.last_learning:
             self._apply(self.learning_rate / now.in_batch)
+
+    def _value(self):
+        """Return what this presentation was worth, and its gradient in the potentials of the outputs.
+
+        There is no gradient of a reward of the user's own.
+        """
+        if self.reward is not None:
+            return self.reward.read(self, self._progress.presentation), None
+        outputs = self._progress.groups[0]
+        return self.objective.gradient(
+            outputs.potentials, outputs.spikes, self._label(), self.neurons.activation
+        )
 
     def _apply(self, rate):
         """Move weights and biases along the mean gradient of the batch."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..brian.internals import cpp_arriving_synapses, cpp_data, forget_values, spike_array
 from ..brian.operations import new_operation
+from .reward import END_ORDER
 
 if TYPE_CHECKING:
     from .trainer import Trainer
@@ -27,7 +28,7 @@ def add_operations(trainer: "Trainer") -> None:
         # after the pathways have handled the spikes of this step
         order = max(pathway.order for _, pathway in pathways) + 1
         _add(trainer, f"record_{n}", _record(pathways), source_clock, when, order)
-    _add(trainer, "end", _end, clock, "end", 1)
+    _add(trainer, "end", _end, clock, "end", END_ORDER)
 
 
 def _add(trainer, operation, code, clock, when, order):
@@ -35,10 +36,10 @@ def _add(trainer, operation, code, clock, when, order):
 
     def cpp_code(owner):
         activations = "\n".join(
-            f"struct Activation{number} {{{group.activation.cpp}}};"
+            group.activation.cpp_struct(f"Activation{number}")
             for number, group in enumerate(trainer.groups)
         )
-        credit = f"struct Credit {{{trainer.credit.cpp}}};" if len(trainer.groups) > 1 else ""
+        credit = f"struct Credit {{{trainer.credit.cpp}}};" if trainer.uses_credit else ""
         learners = "\n    ".join(
             f"static auto& learner_{number} = glmbrian::shared<glmbrian::Learner<{trainer.n_steps}, "
             f'{len(group)}>>("{trainer.name}_{number}");'
@@ -48,7 +49,7 @@ def _add(trainer, operation, code, clock, when, order):
 namespace {name}_types {{
 {activations}
 {credit}
-struct Objective {{{trainer.objective.cpp}}};
+struct Objective {{{trainer.objective.cpp if trainer.reward is None else ""}}};
 }}
 static inline int {name}(int done)
 {{
@@ -83,7 +84,17 @@ def _begin(trainer):
         for group in trainer.groups
         for name in [*group.filter_state, "u"]
     )
-    clamp = f"""
+    is_free = ""
+    if trainer.tests.n:
+        is_free = f"""
+    if (trainer.step == 0) {{
+        trainer.set_test({cpp_data(trainer.variables["_tests"])}[trainer.presentation] >= 0);
+        if (trainer.is_test) std::fill_n({cpp_data(neurons.variables["clamp"])}, {len(neurons)}, 0);
+    }}
+    if (trainer.is_test) return done;"""
+    clamp = ""
+    if trainer.clamps_outputs:
+        clamp = f"""
     for (int i = 0; i < {len(neurons)}; i++) {{
         const bool desired = {_desired(trainer, "trainer.step")};
         {cpp_data(neurons.variables["clamp"])}[i] = desired ? 1 : -1;
@@ -93,7 +104,7 @@ def _begin(trainer):
     if (trainer.begin_step({trainer.n_presentations})) {{
         {clear}
     }}
-    if (trainer.step < 0) return done;{clamp if trainer.objective.clamps_outputs else ""}
+    if (trainer.step < 0) return done;{is_free}{clamp}
 """
 
 
@@ -117,35 +128,74 @@ def _record(pathways):
 
 
 def _end(trainer):
-    clamps = trainer.objective.clamps_outputs
+    clamp = trainer.neurons.variables["clamp"]
+    forget_values([clamp])
+    parts = ["if (trainer.step < 0) return done;"]
+    if trainer.tests.n:
+        parts.append(_end_test(trainer))
+    if trainer.learns:
+        parts.append(_end_learning(trainer))
+    return "\n    ".join(parts)
+
+
+def _end_test(trainer):
+    """Return C++ code that ends the step if this presentation is a test."""
+    outcomes = trainer.variables["_outcomes"]
+    forget_values([outcomes])
+    numbers = cpp_data(trainer.variables["_tests"])
+    stops = str(trainer.objective.stops_at_first_spike).lower()
+    return f"""
+    if (trainer.is_test) {{
+        {_record_step(trainer, 0)}
+        {_record_spikes(trainer, 0)}
+        if (!trainer.is_last_step()) return done;
+        learner_0.report({stops}, &{cpp_data(outcomes)}[{numbers}[trainer.presentation] * {trainer.tests.n_values}]);
+        trainer.end_presentation();
+        return done;
+    }}
+"""
+
+
+def _end_learning(trainer):
+    clamps = trainer.clamps_outputs
     record = "\n    ".join(
         line
-        for number, group in enumerate(trainer.groups)
+        for number in range(len(trainer.groups))
         for line in [
-            f"learner_{number}.record_step(trainer.step, {cpp_data(group.variables['u'])});",
+            _record_step(trainer, number),
             *([] if clamps and number == 0 else [_record_spikes(trainer, number)]),
         ]
     )
-    # Spikes of free outputs are those that were recorded.
-    spiked = _desired(trainer, "t") if clamps else "learner_0.emitted[t][i]"
-    outputs = f"[&](int t, int i) -> bool {{ return {spiked}; }}"
-    gradient = (
-        f"Objective::gradient<Activation0>(learner_0.u, {outputs}, {_label(trainer)}, learner_0.grad)"
-    )
-    log_likelihoods = trainer.variables["_log_likelihoods"]
-    clamp = trainer.neurons.variables["clamp"]
-    forget_values([log_likelihoods, clamp])
+    values, clamp = trainer.variables["_values"], trainer.neurons.variables["clamp"]
+    forget_values([values])
     body = "\n    ".join([*_weights(trainer), *_errors(trainer), *_learn(trainer)])
     return f"""
-    if (trainer.step < 0) return done;
     {record}
-    if (!trainer.end_step({trainer.batch_size}, {trainer.learning_rate!r})) return done;
-    const double log_likelihood = {gradient};
-    {cpp_data(log_likelihoods)}[trainer.presentation] = log_likelihood;
+    if (!trainer.is_last_step()) return done;
+    trainer.add_to_batch({trainer.batch_size}, {trainer.learning_rate!r}, {trainer.last_learning});
+    const double value = {_value(trainer)};
+    {cpp_data(values)}[trainer.presentation] = value;
     {body}
     if (trainer.end_presentation())
         std::fill_n({cpp_data(clamp)}, {len(trainer.neurons)}, 0);
 """
+
+
+def _value(trainer):
+    """Return a C++ expression for what this presentation was worth."""
+    if trainer.reward is not None:
+        return f"glmbrian::finite_reward({cpp_data(trainer.variables['reward_seen'])}[0])"
+    # Spikes of free outputs are those that were recorded.
+    spiked = _desired(trainer, "t") if trainer.clamps_outputs else "learner_0.emitted[t][i]"
+    outputs = f"[&](int t, int i) -> bool {{ return {spiked}; }}"
+    return (
+        f"Objective::gradient<Activation0>(learner_0.u, {outputs}, {_label(trainer)}, learner_0.grad)"
+    )
+
+
+def _record_step(trainer, number):
+    potentials = cpp_data(trainer.groups[number].variables["u"])
+    return f"learner_{number}.record_step(trainer.step, {potentials});"
 
 
 def _record_spikes(trainer, number):
@@ -168,20 +218,21 @@ def _changes(trainer):
 
 
 def _errors(trainer):
-    """Return C++ code for the gradient in what arrives, and for the errors of hidden neurons."""
+    """Return C++ code for the gradient in what arrives, and for the errors of neurons by credit."""
     changes = _changes(trainer)
     for (_, basis), number in changes.items():
         rows = ", ".join("{" + ", ".join(map(repr, row)) + "}" for row in basis.matrix.tolist())
         yield f"static const double basis_{number}[{basis.window}][{basis.n_basis}] = {{{rows}}};"
         yield f"static std::vector<double> change_{number};"
-    hidden = range(1, len(trainer.groups))
-    if hidden:
-        yield "const double reward = trainer.reward(log_likelihood);"
+    # The outputs have the gradient of the objective, unless there is a reward.
+    by_credit = range(1 if trainer.reward is None else 0, len(trainer.groups))
+    if by_credit:
+        yield "const double reward = trainer.reward(value);"
     # A spike changes potentials in later steps only.
     yield f"for (int t = {trainer.n_steps - 1}; t >= 0; t--) {{"
     for (group, _), number in changes.items():
         yield f"    learner_{group}.correlate_step(basis_{number}, t, change_{number});"
-    for group in hidden:
+    for group in by_credit:
         yield f"    std::fill_n(learner_{group}.in_spikes, {len(trainer.groups[group])}, 0.0);"
     for number, learned in enumerate(trainer.learned):
         if learned.sender is None:
@@ -192,7 +243,7 @@ def _errors(trainer):
             f"{_ends(learned, 'pre')}, {_ends(learned, 'post')}, {_delay(learned)}, weights_{number}, "
             f"learner_{learned.sender}.in_spikes);"
         )
-    for group in hidden:
+    for group in by_credit:
         yield f"    learner_{group}.find_errors<Credit, Activation{group}>(t, reward);"
     yield "}"
 

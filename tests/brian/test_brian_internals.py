@@ -236,6 +236,7 @@ def test_program_runs_until_a_condition_holds(tmp_path):
         device.insert_code("main", brian_internals.cpp_run_until(f"{steps}[0] == 7", network, clock))
         device.build(directory=str(tmp_path), with_output=False)
         assert list(group.steps) == [7]
+        assert "--param=vect-max-version" in (tmp_path / "makefile").read_text()
 
 
 def test_brian_can_redirect_streams_that_were_closed(tmp_path):

@@ -312,6 +312,34 @@ def test_store_and_restore_repeat_the_run(window):
     np.testing.assert_array_equal(monitor.u[:], first)
 
 
+@pytest.mark.filterwarnings("ignore:.* draw the same random numbers")
+@pytest.mark.parametrize("steps, is_recursion", [(9, True), (10, False), (None, False)])
+def test_exponential_kernels_may_be_recursions(steps, is_recursion):
+    """If filters are cleared before the window ends, kernels need no end."""
+
+    class Presented(glm.GLMNeurons):
+        presentation_steps = steps
+
+    choose("numpy")
+    arguments = (3, glm.ExponentialBasis([1.5, 4.5], 8), glm.ExponentialBasis([2.0], 8))
+    groups = [kind(*arguments, random_state=4) for kind in (Presented, glm.GLMNeurons)]
+    assert any(name.startswith("trace") for name in groups[0].filter_state) == is_recursion
+    for neurons in groups:
+        neurons.bias, neurons.feedback_weights = [-1.0, 0.0, 1.0], -0.5
+    network, seen = Network(groups), [[], []]
+    for presentation in range(2):
+        for step in range(8):  # after the one in which the first input arrives
+            for neurons in groups:
+                if step == 0:
+                    neurons.clear()
+                    neurons.stimulus_0 = presentation + 1
+                neurons.stimulus_1 += step % 3
+            network.run(1 * ms)
+            for neurons, potentials in zip(groups, seen):
+                potentials.append(neurons.u[:].copy())
+    np.testing.assert_allclose(*seen, rtol=1e-12)
+
+
 def test_brians_seed_fixes_neurons_without_a_state_of_their_own():
     import brian2
 

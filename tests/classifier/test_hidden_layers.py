@@ -114,6 +114,17 @@ def test_average_is_over_the_last_epochs(hidden):
     assert_same(small(hidden=hidden, average=0.3).fit(X, Y), small(hidden=hidden).fit(X, Y))
 
 
+def test_weight_decay():
+    """Without learning, weights decay exponentially, and biases stay."""
+    start = small(hidden=(4,), learning_rate=1e-9).fit(X, Y)
+    decayed = small(hidden=(4,), learning_rate=1e-9, weight_decay=1e7, batch_size=7).fit(X, Y)
+    n_updates = 3 * -(-len(X) // 7)
+    for layer, before in zip(decayed.hidden_layers_, start.hidden_layers_):
+        np.testing.assert_allclose(layer.weights, np.exp(-1e-2 * n_updates) * before.weights, rtol=1e-5)
+        np.testing.assert_allclose(layer.bias, before.bias, atol=1e-6)
+    np.testing.assert_allclose(decayed.weights_, np.exp(-1e-2 * n_updates) * start.weights_, atol=1e-6)
+
+
 @pytest.mark.compiled
 @pytest.mark.parametrize("device", ["runtime", "cpp_standalone"])
 def test_ensemble(device):
@@ -200,7 +211,8 @@ class Custom(StraightThrough):
         (dict(learning_rate_schedule=lambda done: "a"), TypeError, "learning_rate_schedule"),
         (dict(average=1.5), ValueError, "average"),
         (dict(average="all"), TypeError, "average"),
-        (dict(device="genn"), ValueError, "hidden layers are not available on device='genn'"),
+        (dict(weight_decay=-1), ValueError, "weight_decay"),
+        (dict(device="genn"), ValueError, "hidden layers cannot be trained on device='genn'"),
         (dict(device="cpp_standalone", credit="flip"), ValueError, "credit 'flip' has no C"),
     ],
 )

@@ -6,6 +6,7 @@ import pickle
 import shutil
 import subprocess
 import warnings
+from importlib import resources
 
 import mpmath as mp
 import numpy as np
@@ -154,9 +155,10 @@ def test_unknown_activation(bad, error):
 
 # C++
 
+NATIVE = resources.files("glmbrian") / "native"
 PROGRAM = """
-#include <cmath>
 #include <cstdio>
+#include "gradients.hpp"
 %s
 int main()
 {
@@ -165,6 +167,7 @@ int main()
 %s    return 0;
 }
 """
+IN_CPP = [*EXACT, "probability", "probability_slope"]
 FLAGS = {
     "plain": ["-O2", "-std=c++11"],
     "brian": ["-O3", "-ffast-math", "-fno-finite-math-only", "-march=native", "-std=c++11"],
@@ -176,29 +179,27 @@ def cpp_values(request, tmp_path_factory):
     """What the C++ texts give on the grids, as {name: {function: array}}."""
     if shutil.which("g++") is None:
         pytest.skip("no g++ to compile the C++ texts with")
-    structs = "".join(f"struct {name}\n{{{a.cpp}}};\n" for name, a in BY_NAME.items())
+    structs = "\n".join(activation.cpp_struct(name) for name, activation in BY_NAME.items())
     folder = tmp_path_factory.mktemp("cpp")
     values = {}
     for name in BY_NAME:
-        arguments = ", ".join(f"{name}::{function}(u)" for function in EXACT)
-        row = f'        std::printf("%.17g %.17g %.17g %.17g\\n", {arguments});\n'
+        arguments = ", ".join(f"{name}::{function}(u)" for function in IN_CPP)
+        row = f'        std::printf("{" ".join(["%.17g"] * len(IN_CPP))}\\n", {arguments});\n'
         source, program = folder / f"{name}.cpp", folder / name
         source.write_text(PROGRAM % (structs, row))
-        warn = ["-Wall", "-Wextra", "-Werror"]
-        subprocess.run(
-            ["g++", *FLAGS[request.param], *warn, str(source), "-o", str(program)], check=True
-        )
+        options = [*FLAGS[request.param], f"-I{NATIVE}", "-Wall", "-Wextra", "-Werror"]
+        subprocess.run(["g++", *options, str(source), "-o", str(program)], check=True)
         numbers = "\n".join(map(repr, grid(name).tolist()))
         printed = subprocess.run(
             [str(program)], input=numbers, capture_output=True, text=True, check=True
         ).stdout
-        values[name] = dict(zip(EXACT, np.loadtxt(printed.splitlines()).T))
+        values[name] = dict(zip(IN_CPP, np.loadtxt(printed.splitlines()).T))
     return values
 
 
 @pytest.mark.compiled
 @every_activation
-@every_function
+@pytest.mark.parametrize("function", IN_CPP)
 def test_cpp_gives_the_same_values(cpp_values, name, function):
     want = getattr(BY_NAME[name], function)(grid(name))
     np.testing.assert_allclose(cpp_values[name][function], want, **CLOSE)

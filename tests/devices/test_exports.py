@@ -80,7 +80,7 @@ def test_it_trains_as_fit_does(project):
 
 
 def test_changed_settings_are_read_back(copy):
-    changed = dict(n_epochs=5, batch_size=4, target_period=2)
+    changed = dict(n_epochs=5, batch_size=4, target_period=2, weight_decay=0.25)
     for name, value in changed.items():
         change_setting(copy, name, value)
     np.array([0.05]).tofile(copy / "job" / "learning_rates.bin")
@@ -116,6 +116,7 @@ def test_changed_settings_are_read_back(copy):
         ("input_key", ["18446744073709551616", "-1", "1.5"], "an integer from 0"),
         ("order_key", ["18446744073709551616", "key"], "an integer from 0"),
         ("output_key", ["zero"], "an integer from 0"),
+        ("weight_decay", ["-1", "nan", "inf", "0x1", "1,5", "1e400", "e"], "a number from 0"),
         ("decoding", ["Rate", "RATE", "1"], "rate, which"),
         ("mode", ["Train", "training"], "train or test"),
         ("weighted", ["2", "yes"], "0 or 1"),
@@ -146,6 +147,7 @@ def test_settings_that_are_wrong(copy, name, values, allowed):
         (lambda text: "", "lacks the setting mode"),
         (lambda text: text.replace("n_items 40", "n_items 39"), "has the wrong size"),
         (lambda text: text.replace("weighted 0", "weighted 1"), "cannot read job/sample_weights.bin"),
+        (lambda text: text.replace("schedule 0", "schedule 1"), "cannot read job/rate_factors.bin"),
     ],
 )
 def test_settings_as_a_whole(copy, change, said):
@@ -153,6 +155,14 @@ def test_settings_as_a_whole(copy, change, said):
     path.write_text(change(path.read_text()))
     done = run(copy)
     assert done.returncode == 3 and said in done.stderr
+
+
+def test_a_schedule_is_for_a_number_of_epochs(copy):
+    change_setting(copy, "rate_schedule", 1)
+    np.linspace(1, 0, 80).tofile(copy / "job" / "rate_factors.bin")
+    assert run(copy).returncode == 0
+    change_setting(copy, "n_epochs", 3)
+    assert "to change these, export again" in run(copy).stderr
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,12 @@ from brian2 import Network, SpikeMonitor, StateMonitor, defaultclock, ms, prefs,
 from conftest import levels_above_draws
 
 import glmbrian as glm
+from glmbrian.classifier.testing import prepare_test
 from glmbrian.classifier.training import prepare
 from glmbrian.core.randomness import derive_keys
-from glmbrian.devices import genn, genn_environment
+from glmbrian.devices import genn, genn_environment, get_device
 from glmbrian.devices.genn_environment import GeNNNotFound, check_environment, check_packages
+from glmbrian.support.progress import Silent
 
 try:
     check_packages()
@@ -34,6 +36,7 @@ needs_genn = [
     pytest.mark.long,
 ]
 RULES = ["first-to-spike", "rate"]
+BASIS = glm.ExponentialBasis([1.5, 4.5], 6)
 
 
 def classifier(rule, device, **settings):
@@ -41,12 +44,19 @@ def classifier(rule, device, **settings):
     return glm.GLMClassifier(rule, device=device, **{**common, **settings})
 
 
-def write_project(folder, rule, gpu, n_replicas=1, activation="sigmoid"):
+def outcome_of(one, X):
+    """What the classifier's device observes in a test."""
+    run = prepare_test(one, X)
+    device = get_device(one.device)
+    return device.test(run.network, run.parameters, run.inputs, run.testing, Silent())[0]
+
+
+def write_project(folder, rule, gpu, n_replicas=1, **settings):
     """Generate the GeNN project of a small network, which needs no GeNN."""
     from dataclasses import replace
 
     X, y = np.zeros((4, 6), dtype=np.uint8), [0, 1, 0, 1]
-    prepared = prepare([classifier(rule, "genn", activation=activation)], X, y)
+    prepared = prepare([classifier(rule, "genn", **settings)], X, y)
     network = replace(prepared.network, n_replicas=n_replicas, gpu=gpu)
     genn.generate_project(network, folder)
     return (folder / "magicnetwork_model.cpp").read_text(), (folder / "engine.cpp").read_text()
@@ -62,13 +72,33 @@ def test_generated_kernels(rule, tmp_path):
     # inputs draw their spikes, and each spike learns and passes its weight on
     assert "glm_bernoulli($(key_low), $(key_high), $(presentation), $(step), $(i), $(level))" in model
     for k in range(3):
-        assert f"gradient_{k}" in model and f"glm_synapses_{k}WEIGHTUPDATE" in model
+        assert f"gradient_{k}" in model and f"glm_outputs_synapses_{k}WEIGHTUPDATE" in model
     assert ("feedback_weight_0" in model) == (rule == "rate")
     # the host has its turn once a phase, and never between
     assert "i % 5 == 0" in engine and "i % 1 == 0" not in engine
     header = (tmp_path / "glmbrian_model.hpp").read_text()
     assert "constexpr int N_STEPS = 5;" in header
     assert "genn-buildmodel.sh -c" in (tmp_path / "Makefile").read_text()
+
+
+@needs_brian2genn
+def test_generated_hidden_layers(tmp_path):
+    feedback = glm.IndicatorBasis(1)
+    model, engine = write_project(
+        tmp_path, "first-to-spike", gpu=False, hidden=(8, 9), hidden_feedback=feedback
+    )
+    for n, name in ((8, "glm_hidden_0"), (9, "glm_hidden_1"), (2, "glm_outputs")):
+        assert f'addNeuronPopulation<{name}NEURON>("{name}", {n},' in model
+        code = model.partition(f"class {name}_synapses_0WEIGHTUPDATE")[2].partition("IMPLEMENT_MODEL")[
+            0
+        ]
+        assert ("gradient_0" in code) == (name == "glm_outputs")
+    # the host needs the spikes of hidden neurons when it is the outputs' turn
+    assert engine.index("std::copy_n(record_4glm_hidden_1") < engine.index("_run_glm_outputs")
+    header = (tmp_path / "glmbrian_model.hpp").read_text()
+    assert (
+        "LAYERS[] = {{6, 8, 3, 1, glm_hidden_0_weight, glm_hidden_0_recorded}, {8, 9, 3, 1," in header
+    )
 
 
 @needs_brian2genn
@@ -172,6 +202,7 @@ def test_looking_for_genn_does_not_import_brian2genn(monkeypatch):
         ({}, np.zeros((2, 5, 4)), "X must hold intensities .* on device='genn'"),
         (dict(n_epochs=10**9), np.zeros((2, 4)), "n_epochs must be smaller on device='genn'"),
         (dict(gpu="yes"), np.zeros((2, 4)), "gpu must be None, True or False"),
+        (dict(hidden=(3,)), np.zeros((2, 4)), "hidden layers cannot be trained on device='genn'"),
     ],
 )
 def test_what_genn_cannot_do(settings, X, message):
@@ -232,6 +263,31 @@ class TestRun:
             np.testing.assert_allclose(replica.weights_, alone.weights_, rtol=0, atol=1e-9)
             np.testing.assert_allclose(replica.feedback_, alone.feedback_, rtol=0, atol=1e-9)
 
+    @pytest.mark.parametrize("rule, sizes", [("first-to-spike", (12,)), ("rate", (8, 6))])
+    def test_hidden_layers_trained_elsewhere(self, rule, sizes, tmp_path):
+        digits = glm.datasets.load_mnist((5, 7), 20, 50)
+        hidden = dict(hidden=sizes, hidden_feedback=glm.IndicatorBasis(2), hidden_basis=BASIS)
+        trained = classifier(rule, "runtime", n_steps=7, basis=BASIS, learning_rate=0.05, **hidden)
+        trained.fit(digits.X_train, digits.y_train)
+        trained.save(tmp_path / "model.npz")
+        tested = glm.GLMClassifier.load(tmp_path / "model.npz").set_params(device="genn")
+        outcomes = [outcome_of(one, digits.X_test) for one in (trained, tested)]
+        for name, values in vars(outcomes[0]).items():
+            other = vars(outcomes[1])[name]
+            np.testing.assert_allclose(values, other, rtol=0, atol=1e-9, err_msg=name)
+        # decisions come early and late, and spikes of hidden neurons make a difference
+        steps, spikes = outcomes[0].steps, outcomes[0].hidden_spikes
+        assert set(steps) > {2, 3, 4, 7} if rule == "first-to-spike" else set(steps) == {7}
+        assert (spikes.max(axis=0) > spikes.min(axis=0) + 3).all()
+        assert np.ptp(outcomes[0].potential_last, axis=0).min() > 0.1
+        np.testing.assert_array_equal(*(one.predict(digits.X_test) for one in (trained, tested)))
+        measured = [one.evaluate(digits.X_test, digits.y_test) for one in (trained, tested)]
+        assert measured[0] == measured[1]
+        # what it has learned stays
+        with pytest.raises(ValueError, match="hidden layers cannot be trained on device='genn'"):
+            tested.partial_fit(digits.X_train, digits.y_train)
+        np.testing.assert_array_equal(tested.weights_, trained.weights_)
+
     def test_exported_project(self, tmp_path):
         digits = glm.datasets.load_mnist((5, 7), 20, 20)
         one = classifier("first-to-spike", "genn")
@@ -258,6 +314,8 @@ class TestRun:
         assert exported.n_presentations_ == one.n_presentations_ and exported.n_epochs == n_epochs
         for changed, said in [
             (text.replace("batch_size 1", "batch_size 4"), "batch_size must be 1 on GeNN"),
+            (text.replace("n_averaged 0", "n_averaged 1"), "n_averaged must be 0 on GeNN"),
+            (text.replace("weight_decay 0.0", "weight_decay 1"), "weight_decay must be 0 on GeNN"),
             (text.replace("n_epochs ", "n_epochs -"), "n_epochs must be an integer from 1"),
         ]:
             settings.write_text(changed)

@@ -38,9 +38,13 @@ def get_place(name):
     return get_device("runtime")
 
 
-def make_network(sizes, rule="first-to-spike", feedback=True, credit="straight-through"):
+def make_network(
+    sizes, rule="first-to-spike", feedback=True, credit="straight-through", exponential=False
+):
     random = np.random.default_rng(0)
     bases = [glm.CustomBasis(random.normal(size=(lags, k))) for lags, k in ((7, 2), (4, 3), (3, 2))]
+    if exponential:
+        bases = [glm.ExponentialBasis(taus, 7) for taus in ([1.0, 3.0], [0.5, 2.0, 4.0], [2.0, 3.0])]
     return Network(
         N_INPUTS,
         N_CLASSES,
@@ -120,6 +124,14 @@ def learn_by_hand(network, start, training):
                             layer.feedback += rate * weight * gradient.feedback
                 batch = []
         history.append(sum(values) / weights.sum())
+        rates = training.learning_rates[0] * (
+            np.ones(n_done) if training.rate_factors is None else training.rate_factors
+        )
+        updates = [n for n in range(N) if (n + 1) % training.batch_size == 0 or n + 1 == N]
+        total = sum(rates[epoch * N + n] for n in updates)
+        for layer in learned.layers:
+            layer.weights *= np.exp(-training.weight_decay * total)
+            layer.feedback *= np.exp(-training.weight_decay * total)
         if epoch >= training.n_epochs - training.n_averaged:
             for total, array in zip(averaged, learned.arrays_of_all):
                 total += array / training.n_averaged
@@ -141,9 +153,14 @@ CASES = {
             sample_weights=np.random.default_rng(9).choice([0.0, 0.5, 2.0], (1, N)),
             rate_factors=np.linspace(1, 0, N * N_EPOCHS),
             n_averaged=3,
+            weight_decay=0.01,
         ),
     ),
-    "wide, no feedback": (make_network((70,), feedback=False), make_training(batch_size=8)),
+    "exponential kernels": (
+        make_network((5, 4), "rate", exponential=True),
+        make_training(batch_size=3, weight_decay=0.02),
+    ),
+    "wide, no feedback": (make_network((70,), feedback=False), make_training(weight_decay=0.01)),
 }
 
 

@@ -52,15 +52,19 @@ class Net:
         self.groups, self.synapses = {}, []
         self.build()
         outputs = self.groups["outputs"]
-        options = {"target_period": 2, "learning_rate": RATE, **options}
+        options = {"target_period": 2, "learning_rate": RATE, **self.examples(), **options}
         self.trainer = glm.Trainer(
-            outputs, self.synapses, N_STEPS, self.labels, rule=rule, name=f"t{seed}", **options
+            outputs, self.synapses, N_STEPS, rule=rule, name=f"t{seed}", **options
         )
         self.monitors = {
             name: SpikeMonitor(group)
             for name, group in (("encoder", self.encoder), *self.groups.items())
         }
         self.start, self.recorded = self.parameters(), {}
+
+    def examples(self):
+        """What the trainer learns from."""
+        return dict(labels=self.labels)
 
     def group(self, name, n, kernels, feedback=None):
         neurons = glm.GLMNeurons(
@@ -114,6 +118,11 @@ class Net:
 
 class Layers(Net):
     sizes: tuple[int, ...] = (5,)
+    outputs_are_free = False
+
+    def judged(self, log_likelihood, outputs):
+        """Return what a presentation was worth, and how many layers learn from that."""
+        return log_likelihood, len(self.sizes)
 
     def build(self):
         basis = glm.CustomBasis(np.random.default_rng(7).normal(size=(4, 2)))
@@ -148,13 +157,15 @@ class Layers(Net):
                 trains["encoder"][p], label, layers, hidden, rule, 2
             )
             if credit == "three-factor":
+                value, n_by_credit = self.judged(value, trains["outputs"][p])
                 reward = value - baseline.value(value)
                 baseline.add(value)
-                for n, layer in enumerate(layers[:-1]):
-                    below = trains["encoder"][p] if n == 0 else hidden[n - 1]
-                    u = layer.potentials(below, hidden[n])
-                    error = reward * layer.log_probability_slope(u, hidden[n])
-                    gradients[n] = learning_gradient(layer, below, hidden[n], error)
+                own = [trains[name][p] for name in names]
+                for n, layer in enumerate(layers[:n_by_credit]):
+                    below = trains["encoder"][p] if n == 0 else own[n - 1]
+                    u = layer.potentials(below, own[n])
+                    error = reward * layer.log_probability_slope(u, own[n])
+                    gradients[n] = learning_gradient(layer, below, own[n], error)
             log_likelihoods.append(value)
             now = [
                 [g.weights for g in gradients],
@@ -172,8 +183,8 @@ class Layers(Net):
                 weights, sums = parts[0], None
         learned = [*parts[0]]
         for n in range(len(names)):
-            learned += [parts[1][n], self.start_feedback(n) if rule != "rate" and n == len(names) - 1
-                        else parts[2][n]]  # fmt: skip
+            is_fixed = not self.outputs_are_free and rule != "rate" and n == len(names) - 1
+            learned += [parts[1][n], self.start_feedback(n) if is_fixed else parts[2][n]]
         return learned, log_likelihoods
 
     def start_feedback(self, n):
@@ -195,15 +206,43 @@ class TwoLayers(Layers):
     sizes = (5, 4)
 
 
+class Rewarded(Layers):
+    """For each presentation the sum of what spikes of the outputs are worth; half of it is the reward."""
+
+    outputs_are_free = True
+    worths = np.array([1.0, -2.0, 0.5])
+
+    def build(self):
+        super().build()
+        equations = "total : 1\nreward = half * total : 1"
+        self.judges = NeuronGroup(2, equations, namespace={"half": 0.5})
+        self.verdict = Synapses(
+            self.groups["outputs"], self.judges[1:], "worth : 1", on_pre="total_post += worth"
+        )
+        self.verdict.connect()
+        self.verdict.worth = self.worths
+        self.judges.run_regularly("total = 0", dt=N_STEPS * ms, when="start")
+
+    def examples(self):
+        return dict(reward=(self.judges[1:], "reward"), learning=np.ones(len(self.labels), bool))
+
+    def parts(self):
+        return [*super().parts(), self.judges, self.verdict]
+
+    def judged(self, log_likelihood, outputs):
+        return 0.5 * outputs.sum(axis=0) @ self.worths, len(self.sizes) + 1
+
+
 CASES = {
     "one": (Layers, "first-to-spike", "straight-through", 1),
     "one, rate": (Layers, "rate", "straight-through", 8),
     "two": (TwoLayers, "first-to-spike", "straight-through", 1),
     "two, rate": (TwoLayers, "rate", "straight-through", 8),
     "three-factor": (TwoLayers, "first-to-spike", "three-factor", 1),
+    "reward": (Rewarded, "first-to-spike", "three-factor", 3),
 }
 #: Compiling takes long.
-COMPILED = ["one, rate", "two"]
+COMPILED = ["one, rate", "two", "reward"]
 
 
 @pytest.mark.parametrize("place", ["numpy", CYTHON, CPP])
@@ -342,6 +381,8 @@ class SpikeTiming(Recurrent):
 
 RECURRENT = {"recurrent": (SpikeTiming, "first-to-spike", 1, "straight-through"),
              "recurrent, rate": (Recurrent, "rate", 8, "three-factor")}  # fmt: skip
+#: The others are tests.
+LEARNING = np.random.default_rng(2).random(N_PRESENTATIONS) < 0.8
 
 
 @pytest.mark.compiled
@@ -351,6 +392,8 @@ def test_recurrent_networks_learn_alike_in_programs(networks):
         for array, same in zip(one.learned, other.learned, strict=True):
             np.testing.assert_allclose(array, same, rtol=0, atol=1e-9)
         np.testing.assert_array_equal(one.trains("a"), other.trains("a"))
+        np.testing.assert_array_equal(one.tested, other.tested)
+        assert np.all(one.tested[0][LEARNING] == -1) and {0, 1, 2} <= set(one.tested[0])
 
 
 @pytest.mark.compiled
@@ -370,7 +413,8 @@ def test_delayed_matches_are_learned_alike_in_programs(networks):
     for start, array, same in zip(one.start, one.learned, other.learned, strict=True):
         np.testing.assert_allclose(array, same, rtol=0, atol=1e-9)
         assert np.abs(array - start).max() > 1e-3
-    assert one.n_output_spikes == other.n_output_spikes > 0
+    np.testing.assert_array_equal(one.decided, other.decided)
+    assert len(set(one.decided)) > 1
 
 
 @pytest.mark.compiled
@@ -406,7 +450,9 @@ def _simulate(place):
     }
     for seed, (name, (kind, rule, batch_size, credit)) in enumerate(RECURRENT.items(), start=10):
         if place != "cython":
-            nets[name] = kind(rule, N_PRESENTATIONS, seed, credit=credit, batch_size=batch_size)
+            nets[name] = kind(
+                rule, N_PRESENTATIONS, seed, credit=credit, batch_size=batch_size, learning=LEARNING
+            )
     match = DelayedMatch(13, 32, n_test=8, batch_size=8)
     match.start = match.parameters()
     network = Network([*(part for net in nets.values() for part in net.parts()), *match.parts])
@@ -416,10 +462,13 @@ def _simulate(place):
     for net in nets.values():
         # Later tests may choose another device.
         net.learned, net.learned_log_likelihoods = net.parameters(), net.trainer.log_likelihoods
+        if net.trainer.reward is not None:
+            net.learned_log_likelihoods = net.trainer.rewards
+        net.tested = [net.trainer.decisions, net.trainer.decision_steps]
         net.recorded = {name: net.trains(name) for name in net.monitors}
         if isinstance(net, SpikeTiming):
             net.own = net.results_of_own_code()
-    match.learned, match.n_output_spikes = match.parameters(), len(match.spikes.t)
+    match.learned, match.decided = match.parameters(), match.decisions()
     return {**nets, "delayed match": match}
 
 

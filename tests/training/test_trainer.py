@@ -369,15 +369,19 @@ def test_input_may_be_changed_between_runs():
 @pytest.mark.parametrize("compiled", [CYTHON, CPP])
 def test_several_runs_where_code_is_compiled(compiled):
     def run_twice():
-        parts = small_network(rule="rate", batch_size=2, target_period=2)
+        learning = [True, True, False, True, False, True]
+        parts = small_network(rule="rate", batch_size=2, target_period=2, learning=learning)
+        parts["neurons"].bias = 0
         network = Network(*parts.values())
-        network.run(10 * ms, namespace={})  # to within the third presentation
+        network.run(10 * ms, namespace={})  # to within the third presentation, a test
         parts["neurons"].bias = -2
         parts["trainer"].learning_rate = 0.3
         network.run(16 * ms, namespace={})
         return parts
 
-    expected = learned_in(run_twice())
+    parts = run_twice()
+    expected, trainer = learned_in(parts), parts["trainer"]
+    tested = [trainer.decisions, trainer.decision_steps]
     choose(compiled)
     parts = run_twice()
     if compiled == "cpp_standalone":
@@ -385,6 +389,8 @@ def test_several_runs_where_code_is_compiled(compiled):
             parts["trainer"].log_likelihoods
         device.build(directory=None, with_output=False)
     assert_same(learned_in(parts), expected)
+    np.testing.assert_array_equal([parts["trainer"].decisions, parts["trainer"].decision_steps], tested)
+    assert max(tested[0]) >= 0 and parts["trainer"].accuracy() == trainer.accuracy()
     np.testing.assert_array_equal(parts["neurons"].clamp[:], 0)
 
 
@@ -541,18 +547,12 @@ def test_readout_of_a_recurrent_network():
     neurons = glm.GLMNeurons(2, glm.RaisedCosineBasis(3, 10, a=2.0), random_state=9)
     neurons.bias = -4
     readout = glm.GLMSynapses(group[:40], neurons)
-    trainer = glm.Trainer(neurons, readout, n_steps, labels[:n_train], learning_rate=0.05)
-    output = SpikeMonitor(neurons)
-    network = Network(collect())
-    network.run(trainer.duration)
-    assert trainer.log_likelihoods[-40:].mean() > trainer.log_likelihoods[:40].mean() + 0.3
-    decisions = []
-    for _ in range(n_test):
-        neurons.clear()
-        seen = len(output.i)
-        network.run(n_steps * ms)
-        decisions.append(output.i[seen] if len(output.i) > seen else -1)
-    assert (np.array(decisions) == labels[n_train:]).mean() > 0.7
+    learning = np.arange(n_train + n_test) < n_train
+    trainer = glm.Trainer(neurons, readout, n_steps, labels, learning_rate=0.05, learning=learning)
+    Network(collect()).run(trainer.duration)
+    log_likelihoods = trainer.log_likelihoods[learning]
+    assert log_likelihoods[-40:].mean() > log_likelihoods[:40].mean() + 0.3
+    assert trainer.accuracy() > 0.7
 
 
 # ------------------------------------------------------------------- bad arguments
