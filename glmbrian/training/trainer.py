@@ -434,7 +434,8 @@ class Trainer(Described, Group):
                     f"dt is {group.clock.dt} for the hidden neurons {group.name} and "
                     f"{self.clock.dt} for {self.name}: use the same dt for both"
                 )
-        self._check_paths(objects)
+        if self.learns:
+            self._check_paths(objects)
         for encoder in self._encoders:
             self._check_encoder(encoder)
         for encoder in _encoders_before(self.neurons, objects):
@@ -582,6 +583,8 @@ class Trainer(Described, Group):
                 f"credit must not simulate the network again in a Trainer, as {self.credit.name!r} "
                 "does; use 'straight-through' or 'three-factor'"
             )
+        if not self.learns:
+            return
         for learner in self.synapses:
             self._check_source(learner)
             target = whole_group(learner.target)

@@ -1,5 +1,6 @@
 """Hidden neurons learn in networks of the user's own, also recurrent ones with delays."""
 
+import delayed_match
 import numpy as np
 import pytest
 from brian2 import (
@@ -14,6 +15,7 @@ from brian2 import (
     set_device,
 )
 from brian2.core.base import BrianObjectException
+from delayed_match import DelayedMatch
 
 import glmbrian as glm
 from glmbrian import learning
@@ -74,8 +76,8 @@ class Net:
         self.groups[name] = neurons
         return neurons
 
-    def connect(self, source, target, kernel, connect=True, delay=None):
-        synapses = glm.GLMSynapses(source, target, kernel, connect)
+    def connect(self, source, target, kernel, connect=True, delay=None, **own_code):
+        synapses = glm.GLMSynapses(source, target, kernel, connect, **own_code)
         synapses.w = self.random.normal(size=synapses.w.shape) * 0.7
         if delay is not None:
             synapses.delay = delay
@@ -353,8 +355,32 @@ def test_recurrent_gradients_equal_an_automatic_derivative(rule):
     assert n_moved >= 8
 
 
-RECURRENT = {"recurrent": ("first-to-spike", 1, "straight-through"),
-             "recurrent, rate": ("rate", 8, "three-factor")}  # fmt: skip
+class SpikeTiming(Recurrent):
+    """A rule of spike timing changes the weights among the neurons of a hidden group too."""
+
+    def connect(self, source, target, kernel, connect=True, delay=None):
+        own_code = {}
+        if kernel == "lateral":
+            own_code = dict(
+                model="""
+                    dbefore/dt = -before / (8*ms) : 1 (event-driven)
+                    dafter/dt = -after / (12*ms) : 1 (event-driven)
+                    moved : 1
+                    n_received : integer
+                """,
+                on_pre="before += 1; w_0 -= 1e-3 * after; moved -= 1e-3 * after",
+                on_post="after += 1; w_0 += 2e-3 * before; moved += 2e-3 * before; n_received += 1",
+            )
+        super().connect(source, target, kernel, connect, delay, **own_code)
+        if own_code:
+            self.lateral = self.synapses[-1]
+
+    def results_of_own_code(self):
+        return [getattr(self.lateral, name)[:] for name in ("moved", "before", "after", "n_received")]
+
+
+RECURRENT = {"recurrent": (SpikeTiming, "first-to-spike", 1, "straight-through"),
+             "recurrent, rate": (Recurrent, "rate", 8, "three-factor")}  # fmt: skip
 #: The others are tests.
 LEARNING = np.random.default_rng(2).random(N_PRESENTATIONS) < 0.8
 
@@ -368,6 +394,38 @@ def test_recurrent_networks_learn_alike_in_programs(networks):
         np.testing.assert_array_equal(one.trains("a"), other.trains("a"))
         np.testing.assert_array_equal(one.tested, other.tested)
         assert np.all(one.tested[0][LEARNING] == -1) and {0, 1, 2} <= set(one.tested[0])
+
+
+@pytest.mark.compiled
+def test_a_rule_of_spike_timing_beside_a_trainer(networks):
+    one, other = (networks(place)["recurrent"] for place in ("numpy", "cpp_standalone"))
+    for array, same in zip(one.own, other.own, strict=True):
+        np.testing.assert_allclose(array, same, rtol=0, atol=1e-9)
+    moved, _, _, n_received = one.own
+    assert np.median(np.abs(moved)) > 1e-2
+    n_spikes = one.trains("a").sum(axis=(0, 1))
+    np.testing.assert_array_equal(n_received, n_spikes[one.lateral.learned_weights()[1]])
+
+
+@pytest.mark.compiled
+def test_delayed_matches_are_learned_alike_in_programs(networks):
+    one, other = (networks(place)["delayed match"] for place in ("numpy", "cpp_standalone"))
+    for start, array, same in zip(one.start, one.learned, other.learned, strict=True):
+        np.testing.assert_allclose(array, same, rtol=0, atol=1e-9)
+        assert np.abs(array - start).max() > 1e-3
+    np.testing.assert_array_equal(one.decided, other.decided)
+    assert len(set(one.decided)) > 1
+
+
+@pytest.mark.compiled
+@pytest.mark.exhaustive
+def test_recurrence_remembers_over_a_gap(users_compiler):
+    """Longer than kernels reach: a network without recurrence is at chance."""
+    delayed_match.choose("cpp_standalone")
+    recurrent, control = (DelayedMatch(0, 9600, kind) for kind in (True, False))
+    delayed_match.simulate("cpp_standalone", [recurrent, control])
+    assert recurrent.accuracy() > 0.9
+    assert 0.4 < control.accuracy() < 0.6
 
 
 @pytest.fixture(scope="module")
@@ -390,12 +448,14 @@ def _simulate(place):
         for seed, (name, (kind, rule, credit, batch_size)) in enumerate(CASES.items())
         if place != "cpp_standalone" or name in COMPILED
     }
-    for seed, (name, (rule, batch_size, credit)) in enumerate(RECURRENT.items(), start=10):
+    for seed, (name, (kind, rule, batch_size, credit)) in enumerate(RECURRENT.items(), start=10):
         if place != "cython":
-            nets[name] = Recurrent(
+            nets[name] = kind(
                 rule, N_PRESENTATIONS, seed, credit=credit, batch_size=batch_size, learning=LEARNING
             )
-    network = Network([part for net in nets.values() for part in net.parts()])
+    match = DelayedMatch(13, 32, n_test=8, batch_size=8)
+    match.start = match.parameters()
+    network = Network([*(part for net in nets.values() for part in net.parts()), *match.parts])
     network.run(N_PRESENTATIONS * N_STEPS * ms, namespace={})
     if place == "cpp_standalone":
         device.build(directory=None, with_output=False)
@@ -406,7 +466,10 @@ def _simulate(place):
             net.learned_log_likelihoods = net.trainer.rewards
         net.tested = [net.trainer.decisions, net.trainer.decision_steps]
         net.recorded = {name: net.trains(name) for name in net.monitors}
-    return nets
+        if isinstance(net, SpikeTiming):
+            net.own = net.results_of_own_code()
+    match.learned, match.decided = match.parameters(), match.decisions()
+    return {**nets, "delayed match": match}
 
 
 # ------------------------------------------------------------------------ errors
