@@ -87,15 +87,15 @@ void gather_piece(const Spikes& spikes, const Rows<WIDTH>& weights, int at, int 
         }
 }
 
-// Fours that one pass over the weights can handle: those of a presentation, up to 4.
+// Groups of four steps that one pass over the weights handles: those of a presentation, up to 4.
 constexpr int N_LEARNED_FOURS = (N_STEPS + 2) / 4;  // spikes in the last step have no effect
 constexpr int FOURS_AT_ONCE = N_LEARNED_FOURS < 1 ? 1 : N_LEARNED_FOURS < 4 ? N_LEARNED_FOURS : 4;
-// With several fours it is faster to read a row once, and add the sums of its patterns.
+// With more than two it is faster to read each row once, and add the sums of its input's patterns.
 constexpr bool SCATTER_BY_INPUT = FOURS_AT_ONCE > 2;
 
 template <int SIZE, int WIDTH>
 #if defined(__GNUC__) && !defined(__clang__)
-__attribute__((optimize("no-associative-math")))  // the order of the steps, as in the other form
+__attribute__((optimize("no-associative-math")))  // adds in the order of the steps, as scatter_piece does
 #endif
 void scatter_by_input(const Spikes& spikes, const Rows<WIDTH>& change, int at, Rows<WIDTH>& weights)
 {

@@ -14,7 +14,7 @@ import glmbrian
 
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "notebooks").glob("*.ipynb"))
 KERNEL = "glmbrian-tests"
-#: Optimising their programs takes less time than it saves.
+#: These compile as users do: optimising their programs takes less time than it saves.
 LONG_TRAINING = ["full_mnist"]
 
 every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for path in NOTEBOOKS])
