@@ -120,7 +120,16 @@ class Activation:
         return np.where(spikes, self.log_spike_slope(u), self.log_silence_slope(u))
 
     def cpp_struct(self, name: str) -> str:
-        """Return the C++ struct called `name` that native/gradients.hpp expects.
+        """Return the C++ struct that native/gradients.hpp expects.
+
+        Parameters
+        ----------
+        name : str
+            Name of the struct.
+
+        Returns
+        -------
+        str
 
         Examples
         --------
