@@ -1,12 +1,12 @@
-"""Train recurrent hidden neurons on a delayed match to sample, beside a control without recurrence.
+"""Train recurrent hidden neurons to match a probe to an earlier cue, beside a feedforward control.
 
     python benchmarks/delayed_match.py [--device cpp_standalone] [--presentations 9600] [--seeds 3]
 
 A presentation has 28 steps: a cue (A or B) of 4 steps, a gap of 16, a probe (A or B) of 4 and a
 response of 4.  Output 1 should spike first in the response if the probe is the same as the cue,
-output 0 if not.  Kernels have 6 lags, so through a hidden layer an input reaches the
-outputs for 12 steps: what the response depends on must have been kept by hidden neurons that
-excite each other.  The control has the same hidden layer without synapses among its neurons.
+output 0 if not.  Kernels have 6 lags, so through a hidden layer an input affects the outputs for
+at most 12 steps: only hidden neurons that excite each other can keep the cue until the response.
+The control has the same hidden layer without synapses among its neurons.
 
 For each seed this prints the share of 200 new trials in which the right output spikes first, for
 both networks.  A trial without an output spike counts half, as a guess.
@@ -21,7 +21,7 @@ from brian2 import Network, defaultclock, device, ms, prefs, set_device
 
 import glmbrian as glm
 
-#: Steps of a cue, a probe and a response; the gap has four times as many.
+#: Steps of a cue, of a probe and of a response; the gap has four times as many.
 PART = 4
 N_PARTS = 7
 N_STEPS, RESPONSE = N_PARTS * PART, (N_PARTS - 1) * PART
@@ -30,7 +30,7 @@ N_TEST = 200
 
 
 def trials(n, random):
-    """Return images, one for each part of a trial, and labels (1: match)."""
+    """Return images, shape (n * N_PARTS, n_inputs), and labels, shape (n,): 1 for a match."""
     cue, probe = random.integers(0, 2, (2, n))
     parts = np.zeros((n, N_PARTS, 2, INPUTS_PER_SYMBOL))
     parts[np.arange(n), 0, cue] = 1.0
@@ -72,7 +72,7 @@ class DelayedMatch:
         scales = [1.5, 0.05]
         if recurrent:
             self.synapses.append(glm.GLMSynapses(self.hidden, self.hidden, "recurrent"))
-            # Near where activity sustains itself, so that errors reach the cue.
+            # Activity then nearly sustains itself, so that errors reach back to the cue.
             scales.append(2.0 / np.sqrt(N_HIDDEN))
         for synapses, scale in zip(self.synapses, scales):
             synapses.w = random.normal(scale=scale, size=synapses.w.shape)

@@ -2,9 +2,9 @@
 
     python benchmarks/start_values.py [--seeds 10] [--output FILE]
 
-Trains 100 hidden neurons on the 10,000 images of the package, from each pair of a bias and a
-scale of the weights, with each seed, and prints the accuracy on its test images: the mean over
-seeds, the standard deviation, and the worst.  With --output, each fit is written to a JSON file as
+Trains 100 hidden neurons on the package's own MNIST images, with each seed, from each pair of a
+bias and a scale of the weights.  For each pair it prints the accuracy on the test images: the mean
+over seeds, the standard deviation, and the worst.  With --output, each fit is written to a JSON file as
 soon as it is done, and fits that are in the file are not run again.
 """
 

@@ -16,7 +16,7 @@ from brian2.core.names import find_name
 from brian2.devices.device import all_devices, previous_devices
 
 import glmbrian as glm
-import glmbrian.brian.internals  # noqa: F401 - the first import adds a filter to a logger of Brian
+import glmbrian.brian.internals  # noqa: F401 - the first import adds a filter to one of Brian's loggers
 from glmbrian.core.activations import SIGMOID
 from glmbrian.devices.genn_environment import GeNNNotFound, check_environment, check_packages
 from glmbrian.reproduce.fits import Fit
@@ -66,7 +66,7 @@ def global_state():
         "objects": (gc.collect(), {ref().name for ref in BrianObject.__instances__()})[1],
         "NumPy's seed": [np.asarray(part).tolist() for part in np.random.get_state()],
         "Python's seed": random.getstate(),
-        # Without loggers that have only been asked for: Brian does so for each message.
+        # Without loggers that nobody has configured: Brian creates them as it logs messages.
         "logging": {
             name: settings
             for name, logger in loggers.items()
@@ -177,7 +177,7 @@ def test_an_error_in_the_middle_changes_nothing(
 
 @pytest.fixture
 def heeds_ctrl_c():
-    """A shell makes what it starts in the background ignore SIGINT; here it has its usual effect."""
+    """Give SIGINT its usual effect, as processes that a shell starts in the background ignore it."""
     former = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, former)

@@ -13,10 +13,10 @@ where c(t) is what arrived in step t (other terms besides the bias may be added 
   runs everywhere, GeNN included.
 - `ring_buffer` keeps the pending contributions in an array.  Its code does not
   grow with the window, so hundreds of lags compile in seconds.
-- `recursion` lets what has arrived decay: the fastest, for exponential kernels of neurons
-  whose filters are cleared before the window ends.
+- `recursion` keeps one decaying trace per channel.  It is the fastest, but only for exponential
+  kernels of neurons whose filters are cleared before a lag beyond the window matters.
 
-All return the statements of a `StateUpdater`.
+Each returns the statements of a `StateUpdater`.
 """
 
 from collections.abc import Sequence
@@ -97,7 +97,7 @@ def trace_names(n_channels: int) -> list[str]:
 
 
 def is_geometric(matrix: NDArray[np.float64]) -> bool:
-    """Return whether each column of `matrix` is its first value times powers of a number below 1."""
+    """Return whether each column of `matrix`, shape (window, n_channels), decays geometrically."""
     if len(matrix) < 2 or not matrix[0].all():
         return False
     decays = matrix[1] / matrix[0]
@@ -112,7 +112,7 @@ def recursion(
 ) -> str:
     """Return Brian code that filters by letting a trace of each channel decay.
 
-    The kernels do not end with the window, so filters must be cleared before that.
+    A trace does not end with the window, so filters must be cleared before a later lag matters.
 
     Parameters
     ----------

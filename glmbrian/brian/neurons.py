@@ -59,7 +59,7 @@ _INDEX_ALIAS = "neuron_index"
 _RESERVED = ("feedback", "pending", "bias", "key", "clamp", "presentation", "w")
 
 
-#: Attributes, functions and indices of groups and subgroups, which are no variables of the model.
+#: Attributes, functions and indices of groups and subgroups, which are not variables of the model.
 _TAKEN = {
     "activation", "draw_key", "feedback_basis", "filter_state", "fitted_dt", "glm_ring", "glm_uniform",
     "i", "kernels", "model_variables", "ring", "source", "start", "stop", _INDEX_ALIAS,
@@ -183,8 +183,8 @@ class GLMNeurons(Described, NeuronGroup):
     activation: Activation
     filter_state: list[str]
     model_variables: frozenset[str]
-    #: The most steps until the filters are cleared, if a subclass knows.  No kernel then acts
-    #: beyond these steps, which can make its filter faster.
+    #: The most steps between two times that the filters are cleared, if a subclass knows this.
+    #: Longer lags then never matter, so exponential kernels can have a faster filter.
     presentation_steps: ClassVar[int | None] = None
 
     @renamed(feedback="feedback_basis")

@@ -71,7 +71,7 @@ def check_statements(statements: Any, name: str, kept: Collection[str]) -> str:
 
 
 def check_assignments(statements: str, name: str, kept: Collection[str]) -> None:
-    """Raise if statements assign to one of the names in `kept`."""
+    """Raise a ValueError if the `statements` of the argument `name` assign to a name in `kept`."""
     for target in _ASSIGNED.findall(_without_comments(statements)):
         if target in kept:
             raise ValueError(f"{name} must not change {target!r}, which belongs to the model itself")

@@ -1,4 +1,4 @@
-"""Groups, and subgroups of them."""
+"""Groups and subgroups of neurons, treated alike."""
 
 from typing import Any
 
@@ -6,10 +6,10 @@ from brian2.groups.subgroup import Subgroup
 
 
 def whole_group(group: Any) -> Any:
-    """Return the whole group, if this is a subgroup."""
+    """Return the whole group of a subgroup, or the group itself."""
     return group.source if isinstance(group, Subgroup) else group
 
 
 def span(group: Any) -> slice:
-    """Return where the neurons of a group or subgroup are in the whole group."""
+    """Return the slice of the whole group that holds the neurons of a group or subgroup."""
     return slice(group.start, group.stop) if isinstance(group, Subgroup) else slice(0, len(group))

@@ -38,7 +38,7 @@ _OWN = {
 }
 
 
-#: Attributes and indices of the synapses, which are no variables of a model.
+#: Attributes and indices of the synapses, which are not variables of a model.
 _TAKEN = {
     "basis", "delay", "i", "j", "kernel", "N_incoming", "N_outgoing", "post", "pre", "source", "target", "w",
 }  # fmt: skip
@@ -452,7 +452,7 @@ def _check_delays(synapses):
     """Raise if a delay is negative, as far as delays are known before a run."""
     try:
         delays = synapses.pre.variables["delay"].get_value()
-    except NotImplementedError:  # on a standalone device, if they were set afterwards
+    except NotImplementedError:  # on a standalone device, where code sets them when the program runs
         return
     if np.any(np.asarray(delays) < 0):
         raise ValueError(

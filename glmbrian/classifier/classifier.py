@@ -106,14 +106,14 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
     hidden : tuple of int
         Sizes of hidden layers of GLM neurons, from the input on; by default there are none.
         Their biases start at -1, and their weights normal with a standard deviation of
-        ``1.4 / sqrt(n)`` for n neurons in the layer below.  The GeNN device only tests networks
-        with hidden layers; another device trains them.
+        ``1.4 / sqrt(n)`` for n neurons in the layer below.  The GeNN device can test
+        networks with hidden layers, but not train them.
     hidden_basis : Basis, optional
         Basis of the kernels into hidden neurons, of at most `n_steps` lags; by default that of
         the outputs.
     hidden_feedback : Basis, optional
-        Basis of the hidden neurons' own feedback kernels, which they have only if it is given; of
-        at most `n_steps` lags.
+        Basis of the hidden neurons' own feedback kernels, of at most `n_steps` lags; without it
+        they have none.
     credit : {"straight-through", "flip", "three-factor"} or Credit
         How hidden neurons learn; see `glmbrian.learning.layered_gradient`.  With "three-factor"
         the baseline is a running mean, which starts again in each call of `partial_fit`.
@@ -125,9 +125,10 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         The last so many of the epochs, as a fraction: `fit` returns the mean of the parameters
         after each of these.  `partial_fit` does not average.
     weight_decay : float
-        How fast weights (not biases) decay to 0, as with a penalty of
-        ``weight_decay / 2`` times their squares on the log-likelihood of each update: after each
-        epoch they are multiplied by ``exp(-weight_decay * learning_rate * n_updates)``.
+        How fast synaptic and feedback weights, but not biases, decay to 0: after each epoch they
+        are multiplied by ``exp(-weight_decay * total)``, where `total` is the sum of the learning
+        rates of all updates in the epoch.  This approximates a penalty of ``weight_decay / 2``
+        times the sum of their squares on the log-likelihood of each update.
     early_stopping : bool
         Hold out a part of the data in `fit`, test on it after each epoch, stop when its accuracy
         no longer improves, and keep the parameters of the best epoch; as in scikit-learn's

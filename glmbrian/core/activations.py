@@ -33,10 +33,9 @@ class Activation:
         Their derivatives with respect to u.
     cpp : str, optional
         A C++ struct body with static functions ``log_spike``, ``log_silence``,
-        ``log_spike_slope`` and ``log_silence_slope`` of a double, and optionally ``probability``
-        and ``probability_slope``, if there are faster forms than ``exp(log_spike(u))``
-        and that times ``log_spike_slope(u)``.  Without it
-        training runs on the runtime device only.
+        ``log_spike_slope`` and ``log_silence_slope`` of a double.  ``probability`` and
+        ``probability_slope`` are optional; by default they are ``exp(log_spike(u))``, and that
+        times ``log_spike_slope(u)``.  Without `cpp`, training runs on the runtime device only.
     namespace : dict, optional
         Brian functions that `expression` uses.
 
@@ -121,7 +120,16 @@ class Activation:
         return np.where(spikes, self.log_spike_slope(u), self.log_silence_slope(u))
 
     def cpp_struct(self, name: str) -> str:
-        """Return the C++ struct called `name` that native/gradients.hpp expects.
+        """Return the C++ struct that native/gradients.hpp expects.
+
+        Parameters
+        ----------
+        name : str
+            Name of the struct.
+
+        Returns
+        -------
+        str
 
         Examples
         --------

@@ -25,8 +25,8 @@ class Credit(ABC):
     simulates : bool
         Whether it simulates the network again.
     takes_reward : bool
-        Whether `slope` needs no more than the reward, which may then be any number, and the neurons'
-        own potentials and spikes.
+        Whether `slope` needs only the neurons' own potentials and spikes, and the reward, which may
+        then be any number.
     cpp : str
         A C++ struct body for compiled devices, with the static function `slope`.  Without it,
         training runs on the runtime device only.

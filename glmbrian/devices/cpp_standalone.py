@@ -43,8 +43,8 @@ _OPERATIONS = {
 }
 
 
-#: Hidden neurons are many, so loops that compilers can vectorise draw their spikes, in place of
-#: Brian's threshold.
+#: Takes the place of Brian's threshold, which would draw the spikes of many hidden neurons one by
+#: one: compilers can vectorise the loops here.
 _HIDDEN_OPERATIONS = {"draw_hidden_spikes": "thresholds"}
 
 

@@ -7,7 +7,7 @@ keep their potentials.  In the second the inputs repeat their spikes, which cost
 memory since a hash draws them, and each spike adds the error of its target,
 correlated with the basis, to its weights.  So weights never leave the device.
 
-A test takes one phase.  Hidden layers only respond, and keep their spikes.
+A test takes one phase.  Hidden layers only respond, and record their spikes.
 """
 
 import contextlib
@@ -224,10 +224,10 @@ def _make_inputs(network):
 
 
 def _make_hidden(network, number):
-    """Hidden neurons that respond, and keep their spikes."""
+    """Return hidden neurons that respond, and record their spikes."""
     records = _record_names(network)
     neurons, new_values = _make_neurons(network, number, kept="0", reset=[f"{records[-1]} = 1"])
-    # This only copies the records from the device, before the outputs' turn, which needs them.
+    # It changes nothing, but copies the records from the device before the outputs' turn needs them.
     neurons.run_regularly(
         "\n".join(f"{name} = {name}" for name in records),
         dt=network.n_steps * defaultclock.dt,
@@ -280,23 +280,26 @@ _SPIKES = "glm_uniform(key_low, key_high, presentation, step, i) < firing_probab
 def _make_neurons(
     network, number, kept, lines=(), variables=(), integers=(), threshold=_SPIKES, reset=()
 ):
-    """Neurons of a layer that respond, and keep something of each step.
+    """Return neurons of a layer that respond, and keep one value of each step.
 
     Parameters
     ----------
     network : glmbrian.devices.problem.Network
     number : int
-        Of the layer, from the input on.
+        Number of the layer, from the input on.
     kept : str
-        What to keep, as a Brian expression.
-    lines, variables, integers, threshold, reset
-        What these neurons do besides.
+        The value to keep of each step, as a Brian expression.
+    lines, reset : sequence of str
+        More statements, for each step and for a spike.
+    variables, integers : sequence of str
+        Names of more variables: numbers and integers.
+    threshold : str
 
     Returns
     -------
     neurons : NeuronGroup
     new_values : dict of str
-        For `_exchange`.
+        What the variables of these neurons get at the start of a phase; see `_exchange`.
     """
     shape, name = network.layers[number], network.layer_names[number]
     channels = channel_names("stimulus", shape.basis)
@@ -383,8 +386,8 @@ def _exchange(group, n_steps, new_values, read, order, turn=None):
     read : list of str
         Variables to copy from the device beforehand.
     order : int
-        1 for the outputs: after the hidden layers' records have been copied, and before all others
-        get what their turn decides on.
+        1 for the outputs, 2 for all others: the outputs' turn needs the records of the hidden
+        layers, which are copied with order 0, and sets the values that the others get.
     turn : str, optional
         A method of `Exchange` to call first.
     """

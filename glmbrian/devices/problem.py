@@ -277,7 +277,7 @@ class Training:
         ones; 0 for those after the last.
     weight_decay : float
         After each epoch, synaptic and feedback weights are multiplied by ``exp(-weight_decay *
-        total)``, where the total is over the learning rates of the updates in this epoch.
+        total)``, where `total` is the sum of the learning rates of all updates in this epoch.
     """
 
     learning_rates: NDArray[np.float64]

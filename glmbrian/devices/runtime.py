@@ -203,7 +203,7 @@ class _Training(_Simulation):
         self._firsts = range(0, network.n_outputs, network.n_classes)
         self.history = []
         self.log_likelihood, self.total_weight = 0.0, 0.0
-        self.total_rates = np.zeros(network.n_replicas)  # of the updates in this epoch
+        self.total_rates = np.zeros(network.n_replicas)  # sum over the updates in this epoch
         self.baseline = Baseline()
         self.averaged = [np.zeros_like(array) for array in self.parameters.arrays_of_all]
         self._begin_batch()

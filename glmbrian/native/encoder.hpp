@@ -15,6 +15,19 @@ struct Spikes {
     int first_four = 0, last_four = 0;         // the steps drawn; last_four is exclusive
     std::vector<int32_t> input;                // by four, then by pattern
     int64_t first[N_FOURS][17];                // where each pattern begins in `input`
+    // Inputs that can spike in this presentation: most pixels of an image cannot.
+    int n_active;
+    std::vector<int32_t> active;
+
+    // A test forgets earlier steps.
+    explicit Spikes(bool train)
+        : active(N_INPUTS + 1), patterns_((size_t)N_INPUTS * (train ? N_FOURS : 1)), next_four_(train ? N_INPUTS : 0)
+    {
+    }
+
+    // The pattern of each active input in a four.
+    uint8_t* pattern(int four) { return patterns_.data() + four * next_four_; }
+    const uint8_t* pattern(int four) const { return patterns_.data() + four * next_four_; }
 
     // The number of spikes in a step.
     int count(int step) const
@@ -25,6 +38,10 @@ struct Spikes {
             if (pattern >> step % 4 & 1) n += begin[pattern + 1] - begin[pattern];
         return (int)n;
     }
+
+private:
+    std::vector<uint8_t> patterns_;
+    size_t next_four_;
 };
 
 // Draws the spike trains of one presentation.  Four steps share one hash, since each
@@ -34,14 +51,12 @@ class Encoder {
 public:
     Spikes spikes;
 
-    explicit Encoder(const Job& job) : data_(job.data), key_(job.input_key)
+    explicit Encoder(const Job& job) : spikes(job.train), data_(job.data), key_(job.input_key)
     {
-        active_.resize(N_INPUTS + 1);
         level_.resize(N_INPUTS + 1);
         rest_.resize(N_INPUTS + 1);
-        pattern_.resize(N_INPUTS);
         open_.resize(N_INPUTS);
-        std::iota(active_.begin(), active_.end(), 0);  // in ready-made trains, any input may spike
+        std::iota(spikes.active.begin(), spikes.active.end(), 0);  // in ready-made trains, any input may spike
         const size_t values = (size_t)job.n_items * N_INPUTS;
         if (data_ == Data::levels)
             levels_.open("job/data.bin", values);
@@ -56,7 +71,7 @@ public:
         item_ = item;
         base_ = glm_hash(key_, (uint64_t)presentation);
         second_base_ = glm_hash(glm_mix64(key_ + 1), (uint64_t)presentation);
-        n_active_ = N_INPUTS;
+        spikes.n_active = N_INPUTS;
         any_rest_ = false;
         if (data_ == Data::bytes)
             list_active(&bytes_[(size_t)item * N_INPUTS]);
@@ -92,8 +107,9 @@ public:
                 read_patterns(four);
             else
                 any_rest_ ? draw_patterns<true>(four) : draw_patterns<false>(four);
+            uint8_t* pattern = spikes.pattern(four);
             if (end < 4 * four + 4)
-                for (int a = 0; a < n_active_; a++) pattern_[a] &= (1 << end % 4) - 1;
+                for (int a = 0; a < spikes.n_active; a++) pattern[a] &= (1 << end % 4) - 1;
             n = sort(four, n);
         }
     }
@@ -105,13 +121,10 @@ private:
     MappedArray<uint8_t> bytes_;
     MappedArray<float> levels_;
     uint16_t level_of_byte_[256];
-    // Inputs that can spike in this presentation: most pixels of an image cannot.
-    int n_active_;
-    std::vector<int32_t> active_;
-    std::vector<uint16_t> level_;
-    std::vector<float> rest_;  // the fraction of each level
+    std::vector<uint16_t> level_;  // of each active input
+    std::vector<float> rest_;      // the fraction of each level
     bool any_rest_;
-    std::vector<uint8_t> pattern_, open_;
+    std::vector<uint8_t> open_;
 
     void set_level(int n, uint8_t value) { level_[n] = level_of_byte_[value]; }
     void set_level(int n, float level)
@@ -128,7 +141,7 @@ private:
         int n = 0, i = 0;
         auto list = [&](int until) {
             for (; i < until; i++) {
-                active_[n] = i;
+                spikes.active[n] = i;
                 set_level(n, values[i]);
                 n += values[i] != 0;
             }
@@ -142,7 +155,7 @@ private:
                 i += AT_ONCE;
         }
         list(N_INPUTS);
-        n_active_ = n;
+        spikes.n_active = n;
     }
 
     template <bool ANY_REST>
@@ -150,10 +163,10 @@ private:
     {
         // Local names and 64 bits throughout let compilers vectorise over inputs.
         const uint64_t base = base_, block = (uint64_t)four << 32;
-        const int n = n_active_;
-        const int32_t* __restrict active = active_.data();
+        const int n = spikes.n_active;
+        const int32_t* __restrict active = spikes.active.data();
         const uint16_t* __restrict levels = level_.data();
-        uint8_t* __restrict pattern = pattern_.data();
+        uint8_t* __restrict pattern = spikes.pattern(four);
         uint8_t* __restrict open = open_.data();
         for (int a = 0; a < n; a++) {
             const uint64_t bits = glm_hash(base, block | (uint64_t)(uint32_t)active[a]);
@@ -181,19 +194,22 @@ private:
     void read_patterns(int four)
     {
         const uint8_t* trains = &bytes_[(size_t)item_ * N_STEPS * N_INPUTS];
-        std::fill(pattern_.begin(), pattern_.end(), 0);
+        uint8_t* pattern = spikes.pattern(four);
+        std::fill_n(pattern, N_INPUTS, 0);
         for (int t = 4 * four; t < std::min(4 * four + 4, N_STEPS); t++)
             for (int i = 0; i < N_INPUTS; i++)
-                pattern_[i] |= (trains[(size_t)t * N_INPUTS + i] != 0) << t % 4;
+                pattern[i] |= (trains[(size_t)t * N_INPUTS + i] != 0) << t % 4;
     }
 
     // Lists the inputs with spikes by pattern, from position `n` on; returns the next position.
     int64_t sort(int four, int64_t n)
     {
-        const size_t most = n + n_active_;
+        const int n_active = spikes.n_active;
+        const uint8_t* of_input = spikes.pattern(four);
+        const size_t most = n + n_active;
         if (spikes.input.size() < most) spikes.input.resize(2 * most);
         int64_t count[16] = {0}, place[16];
-        for (int a = 0; a < n_active_; a++) count[pattern_[a]]++;
+        for (int a = 0; a < n_active; a++) count[of_input[a]]++;
         int64_t* first = spikes.first[four];
         first[1] = n;
         for (int pattern = 1; pattern < 16; pattern++) {
@@ -201,8 +217,8 @@ private:
             first[pattern + 1] = first[pattern] + count[pattern];
         }
         place[0] = first[16];  // inputs without spikes; the next list overwrites them
-        for (int a = 0; a < n_active_; a++)
-            spikes.input[place[pattern_[a]]++] = active_[a];
+        for (int a = 0; a < n_active; a++)
+            spikes.input[place[of_input[a]]++] = spikes.active[a];
         return first[16];
     }
 };

@@ -68,7 +68,7 @@ public:
     }
     int period() const { return (int)std::min(schedule_.job.target_period, (int64_t)INT32_MAX); }
 
-    // Of the neurons of any layer, counted from the input on.
+    // Values for the neurons of a layer; layers are counted from the input on.
     double bias(int layer, int i) const { return bias_[layer][i]; }
     double feedback(int layer, int k, int i) const
     {
@@ -78,7 +78,7 @@ public:
     int key_high(int layer) const { return (int)(uint32_t)(key(layer) >> 32); }
     int64_t presentation() const { return schedule_.presentation(); }
 
-    // Of the inputs.
+    // Values for the inputs.
     int input_key_low() const { return (int)(uint32_t)schedule_.job.input_key; }
     int input_key_high() const { return (int)(uint32_t)(schedule_.job.input_key >> 32); }
     double level(int i) const { return encoder_.level(i); }
@@ -106,7 +106,7 @@ private:
     Schedule schedule_;
     Encoder encoder_{schedule_.job};
     OwnParameters<N_REPLICAS, N_CLASSES, N_FEEDBACK> own_;
-    std::vector<double> own_of_hidden_[N_HIDDEN + 1];  // a C++ array is never empty
+    std::vector<double> own_of_hidden_[N_HIDDEN + 1];  // plus one, as C++ has no empty arrays
     const double *feedback_[N_HIDDEN + 1], *bias_[N_HIDDEN + 1];
     Trace u_[N_REPLICAS], grad_[N_REPLICAS];
 

@@ -13,14 +13,15 @@
 namespace glmbrian {
 
 // exp, for loops that should be vectorised.  The GNU C library has vector forms, which differ from
-// `exp` by a few units in the last place; its headers declare them only with -ffinite-math-only.
+// `exp` by a few units in the last place, but its headers declare them only with all of -ffast-math,
+// and we compile without its -ffinite-math-only.
 #if defined(__GLIBC__) && defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 extern "C" __attribute__((simd("notinbranch"), const)) double exp_of_many(double) noexcept __asm__("exp");
 #else
 inline double exp_of_many(double x) { return std::exp(x); }
 #endif
 
-// What an activation need not define: see glmbrian.Activation.cpp.
+// Defaults of what an activation need not define: see glmbrian.Activation.cpp.
 template <class Activation>
 struct ActivationBase {
     static double probability(double u) { return std::exp(Activation::log_spike(u)); }
@@ -120,7 +121,7 @@ void correlate(const double (&grad)[STEPS][NEURONS], const double (&basis)[W][K]
     }
 }
 
-// The same for layers of many neurons, several at once.
+// The same for layers of many neurons, LANES of them at once.
 template <int STEPS, int NEURONS, int K, int W>
 void correlate_wide(const double (&grad)[STEPS][NEURONS], const double (&basis)[W][K], int t, double* row)
 {

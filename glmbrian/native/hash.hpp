@@ -24,7 +24,7 @@ static inline uint64_t glm_word(uint64_t key, int64_t presentation, int64_t step
     return glm_hash(base, ((uint64_t)step << 32) | (uint64_t)index);
 }
 
-// As a number from 0 to 1.
+// The draw as a number in [0, 1).
 static inline double glm_unit(uint64_t word)
 {
     return (double)(word >> 11) * (1.0 / 9007199254740992.0);

@@ -63,7 +63,7 @@ std::vector<T> read_array(const std::string& path, size_t size)
 template <class T>
 class MappedArray {
 public:
-    // `hint` follows the error about a wrong size.
+    // `hint` is added to the error about a wrong size.
     void open(const std::string& path, size_t size, const std::string& hint = "")
     {
         const int file = ::open(path.c_str(), O_RDONLY);
@@ -226,7 +226,7 @@ public:
         return number;
     }
 
-    // A number that is at least 0.
+    // Returns a finite number that is at least 0, written in decimals.
     double real(const std::string& name)
     {
         const std::string value = take(name);

@@ -137,7 +137,7 @@ public:
         schedule.report(n_steps, input_counts, hidden_counts, spike_count_, u_[0]);
     }
 
-    // Finds the gradient in the potentials, and in what arrives.
+    // Finds the gradients with respect to the potentials, and to what arrives.
     void find_gradient(Schedule& schedule)
     {
         for (int r = 0; r < N_REPLICAS; r++) {

@@ -76,7 +76,7 @@ private:
     int step_ = 0, drawn_to_ = 0;
     int in_batch_ = 0, learned_from_[N_REPLICAS] = {0};
     int64_t n_steps_run_ = 0;
-    double total_rate_[N_REPLICAS] = {0.0};  // of the updates in this epoch
+    double total_rate_[N_REPLICAS] = {0.0};  // sum over the updates in this epoch
     std::vector<double> sums_;  // of the parameters, if they are averaged
 
     // Takes the place of a file in `Network::save`.

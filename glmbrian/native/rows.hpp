@@ -27,6 +27,17 @@ constexpr int MOST_HELD = 13;  // of 32 registers
 constexpr int MOST_HELD = 5;  // each takes two of 16 registers, or four of 32
 #endif
 
+constexpr int MOST_SUMMED = 7;  // the sums of 64 patterns then fit the first-level cache
+
+// A row of LENGTH Lanes in pieces of at most MOST.
+template <int LENGTH, int MOST>
+struct Pieces {
+    static constexpr int NUMBER = (LENGTH + MOST - 1) / MOST;
+    static constexpr int SIZE = (LENGTH + NUMBER - 1) / NUMBER;
+    static constexpr int LAST = (NUMBER - 1) * SIZE;  // where the last begins
+    static constexpr int LAST_SIZE = LENGTH - LAST;
+};
+
 // Rows of WIDTH doubles, each padded with zeros to whole Lanes.
 template <int WIDTH>
 class Rows {
@@ -34,9 +45,6 @@ public:
     static constexpr int LANES = WIDTH > 4 ? 8 : WIDTH > 2 ? 4 : 2;
     typedef typename Vector<LANES>::type Lanes;
     static constexpr int STRIDE = (WIDTH + LANES - 1) / LANES;  // from row to row, in Lanes
-    static constexpr int N_PIECES = (STRIDE + MOST_HELD - 1) / MOST_HELD;
-    static constexpr int PIECE = (STRIDE + N_PIECES - 1) / N_PIECES;
-    static constexpr int LAST_PIECE = (N_PIECES - 1) * PIECE;
 
     explicit Rows(size_t n_rows)
         : memory_((n_rows + 1) * STRIDE * LANES), n_rows_(n_rows)
@@ -79,10 +87,53 @@ void gather_piece(const Spikes& spikes, const Rows<WIDTH>& weights, int at, int 
         }
 }
 
+// Groups of four steps that one pass over the weights handles: those of a presentation, up to 4.
+constexpr int N_LEARNED_FOURS = (N_STEPS + 2) / 4;  // spikes in the last step have no effect
+constexpr int FOURS_AT_ONCE = N_LEARNED_FOURS < 1 ? 1 : N_LEARNED_FOURS < 4 ? N_LEARNED_FOURS : 4;
+// With more than two it is faster to read each row once, and add the sums of its input's patterns.
+constexpr bool SCATTER_BY_INPUT = FOURS_AT_ONCE > 2;
+
+template <int SIZE, int WIDTH>
+#if defined(__GNUC__) && !defined(__clang__)
+__attribute__((optimize("no-associative-math")))  // adds in the order of the steps, as scatter_piece does
+#endif
+void scatter_by_input(const Spikes& spikes, const Rows<WIDTH>& change, int at, Rows<WIDTH>& weights)
+{
+    typedef typename Rows<WIDTH>::Lanes Lanes;
+    static const std::vector<uint8_t> silent(N_INPUTS);
+    for (int four = spikes.first_four; four < spikes.last_four; four += FOURS_AT_ONCE) {
+        Lanes sums[FOURS_AT_ONCE][16][SIZE] = {{{{0.0}}}};
+        const uint8_t* patterns[FOURS_AT_ONCE];
+        for (int f = 0; f < FOURS_AT_ONCE; f++) {
+            const bool is_drawn = four + f < spikes.last_four;
+            patterns[f] = is_drawn ? spikes.pattern(four + f) : silent.data();
+            for (int s = 0; s < 4; s++) {
+                const int step = 4 * (four + f) + s;
+                if (!is_drawn || step >= N_STEPS - 1) break;
+                const Lanes* now = change.lanes(step) + at;
+                for (int pattern = 1 << s; pattern < 16; pattern++)
+                    if (pattern >> s & 1)
+                        for (int w = 0; w < SIZE; w++) sums[f][pattern][w] += now[w];
+            }
+        }
+        for (int a = 0; a < spikes.n_active; a++) {
+            Lanes* row = weights.lanes(spikes.active[a]) + at;
+            const Lanes* added[FOURS_AT_ONCE];
+            for (int f = 0; f < FOURS_AT_ONCE; f++) added[f] = sums[f][patterns[f][a]];
+            for (int w = 0; w < SIZE; w++) {
+                Lanes sum = row[w];
+                for (int f = 0; f < FOURS_AT_ONCE; f++) sum += added[f][w];
+                row[w] = sum;
+            }
+        }
+    }
+}
+
 template <int SIZE, int WIDTH>
 void scatter_piece(const Spikes& spikes, const Rows<WIDTH>& change, int at, Rows<WIDTH>& weights)
 {
     typedef typename Rows<WIDTH>::Lanes Lanes;
+    if (SCATTER_BY_INPUT) return scatter_by_input<SIZE>(spikes, change, at, weights);
     for (int four = spikes.first_four; four < spikes.last_four; four++)
         for (int pattern = 1; pattern < 16; pattern++) {
             const int64_t* const first = spikes.first[four];
@@ -104,20 +155,19 @@ void scatter_piece(const Spikes& spikes, const Rows<WIDTH>& change, int at, Rows
 template <int WIDTH>
 void gather(const Spikes& spikes, const Rows<WIDTH>& weights, int begin, Rows<WIDTH>& arrived)
 {
-    typedef Rows<WIDTH> R;
-    for (int at = 0; at < R::LAST_PIECE; at += R::PIECE)
-        gather_piece<R::PIECE>(spikes, weights, at, begin, arrived);
-    gather_piece<R::STRIDE - R::LAST_PIECE>(spikes, weights, R::LAST_PIECE, begin, arrived);
+    typedef Pieces<Rows<WIDTH>::STRIDE, MOST_HELD> P;
+    for (int at = 0; at < P::LAST; at += P::SIZE)
+        gather_piece<P::SIZE>(spikes, weights, at, begin, arrived);
+    gather_piece<P::LAST_SIZE>(spikes, weights, P::LAST, begin, arrived);
 }
 
 // weights[input] += change[t], for each spike of an input in step t.
 template <int WIDTH>
 void scatter(const Spikes& spikes, const Rows<WIDTH>& change, Rows<WIDTH>& weights)
 {
-    typedef Rows<WIDTH> R;
-    for (int at = 0; at < R::LAST_PIECE; at += R::PIECE)
-        scatter_piece<R::PIECE>(spikes, change, at, weights);
-    scatter_piece<R::STRIDE - R::LAST_PIECE>(spikes, change, R::LAST_PIECE, weights);
+    typedef Pieces<Rows<WIDTH>::STRIDE, SCATTER_BY_INPUT ? MOST_SUMMED : MOST_HELD> P;
+    for (int at = 0; at < P::LAST; at += P::SIZE) scatter_piece<P::SIZE>(spikes, change, at, weights);
+    scatter_piece<P::LAST_SIZE>(spikes, change, P::LAST, weights);
 }
 
 }  // namespace glmbrian

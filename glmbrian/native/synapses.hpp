@@ -149,7 +149,7 @@ public:
                 add(this->change.lanes(t), learning.lanes(*source));
     }
 
-    // Sets the gradient in the spikes of the sources, given that in what arrives.
+    // Sets the gradient with respect to the spikes of the sources, given that to what arrives.
     void backward(double (&in_spikes)[N_STEPS][SOURCES])
     {
         for (int w = 0; w < WIDTH; w++)
@@ -169,7 +169,7 @@ private:
     typedef typename Rows<WIDTH>::Lanes Lanes;
     typedef Rows<N_STEPS> Steps;
     Rows<WIDTH> arrived_;
-    Steps in_each_step_;  // `change`, a row for each weight; there is none in the last step
+    Steps in_each_step_;  // `change` transposed: a row for each weight, zero in the last step
 
     static void add(const Lanes* row, Lanes* into)
     {

@@ -38,7 +38,7 @@ public:
         }
     }
 
-    // Writes a row of glmbrian.core.outcome.Outcome: what a test observed up to its decision.
+    // Writes a row for glmbrian.core.outcome.Outcome.from_rows: what a test observed up to its decision.
     void report(bool stops_at_first_spike, double* row) const
     {
         std::fill_n(row, 2 + 3 * NEURONS, 0.0);

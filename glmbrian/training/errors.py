@@ -1,4 +1,4 @@
-"""The errors of the neurons in any network: derivatives with respect to their potentials."""
+"""Errors of the neurons in any network: derivatives with respect to their potentials."""
 
 import numpy as np
 
@@ -18,7 +18,7 @@ def errors_of(groups, states, learned, output_error, credit, reward):
     learned : list
         The sets of weights through which errors flow.
     output_error : ndarray of float, shape (n_steps, n_outputs), or None
-        None if the outputs learn by `credit` too.
+        None if the outputs, too, learn by `credit`.
     credit : Credit
     reward : float
 

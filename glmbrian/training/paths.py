@@ -1,4 +1,4 @@
-"""Where spikes flow in a network with hidden neurons."""
+"""Checks whether input reaches the hidden neurons of a network."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from ..brian.subgroups import span, whole_group
 
 
 def check_input_arrives(groups, learned, others):
-    """Raise unless input reaches each hidden neuron through synapses, or drives it directly.
+    """Raise a ValueError unless each hidden neuron has a drive, or synapses lead to it from a source.
 
     Parameters
     ----------
@@ -15,7 +15,8 @@ def check_input_arrives(groups, learned, others):
     learned : list
         The sets of weights that learn.
     others : list of Synapses
-        Other synapses, whose pairs may be known only to a program: they count for all their targets.
+        All other synapses.  A standalone device may not know their pairs yet, so each counts as
+        reaching its whole target.
     """
     numbers = {group.id: number for number, group in enumerate(groups)}
     reached = [np.full(len(group), "drive" in group.variables) for group in groups]

@@ -14,7 +14,7 @@ from brian2.groups.group import VariableOwner
 
 from ..support.validation import real
 
-#: Within the slot "end" of a step: the reward is read before the trainer ends its step.
+#: Orders within the slot "end" of a step: the reward is read before the trainer ends its step.
 READ_ORDER, END_ORDER = 1, 2
 
 
@@ -39,7 +39,7 @@ class Reward(ABC):
 
 
 class CalledReward(Reward):
-    """What a function of the number of the presentation returns."""
+    """What a function returns for the number of a presentation."""
 
     is_variable = False
 
@@ -47,7 +47,7 @@ class CalledReward(Reward):
         self._function = function
 
     def add_to(self, trainer: Any) -> None:
-        """Do nothing: a function needs nothing of the trainer."""
+        """Do nothing: a function needs nothing in the trainer."""
 
     def read(self, trainer: Any, presentation: int) -> float:
         return real(self._function(presentation), f"reward({presentation})")
@@ -56,7 +56,7 @@ class CalledReward(Reward):
 class VariableReward(Reward):
     """The value of a Brian variable.
 
-    Brian's own code copies it to the trainer's variable `reward_seen` in each step, so it may also
+    Brian's own code copies it to the trainer's variable `reward_seen` in each step, so it may even
     be a subexpression.
     """
 
@@ -79,7 +79,7 @@ class VariableReward(Reward):
             variables.add_array(
                 index, size=1, dtype=np.int32, values=first, constant=True, read_only=True
             )
-        # A subexpression may use names in the namespace of its group, also those added later.
+        # A subexpression may use names in the namespace of its group, even those added later.
         trainer.namespace = ChainMap(trainer.namespace, getattr(whole, "namespace", {}))
         variables.add_reference("reward_source", whole, self._name, index=index)
         variables.add_array("reward_seen", size=1, dtype=np.float64)
@@ -118,7 +118,7 @@ def get_reward(reward: Any) -> Reward | None:
             "divide by the unit in the equations"
         )
     size = group.variables.get("N")
-    # The number of synapses, for example, is no constant.
+    # The size may be unknown yet: the number of synapses, for example, is not a constant.
     if not variable.scalar and not (isinstance(size, Constant) and len(group) == 1):
         raise ValueError(
             f"reward: {name!r} of {group.name} has several values; write '{name} : 1 (shared)', or use a "

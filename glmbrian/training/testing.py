@@ -1,4 +1,4 @@
-"""Presentations in which a `Trainer` tests: what it keeps of each, and what that decides."""
+"""Test presentations of a `Trainer`: what it keeps of each, and how it decides from that."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +20,14 @@ class TestPresentations:
     Attributes
     ----------
     n : int
+        Number of tests.
     numbers : ndarray of int32, shape (n_presentations,)
-        The number of each presentation among the tests, -1 for one that learns.
+        The index of each presentation among the tests, -1 for one that learns.
     n_values : int
-        Values kept of a test: a row for `Outcome.from_rows`.
+        Number of values kept of a test: the length of a row for `Outcome.from_rows`.
     """
 
-    __test__ = False  # or pytest would collect this class, because of its name
+    __test__ = False  # or pytest would collect this class because of its name
 
     def __init__(self, learning: NDArray[np.bool_], n_outputs: int, objective: Objective) -> None:
         self.n = int(np.sum(~learning))
@@ -35,7 +36,10 @@ class TestPresentations:
         self._n_outputs, self._objective = n_outputs, objective
 
     def row(self, potentials: np.ndarray, spikes: np.ndarray) -> NDArray[np.float64]:
-        """Return what to keep of a test with these potentials and spikes, shape (n_steps, n)."""
+        """Return what to keep of a test, shape (n_values,).
+
+        Potentials and spikes have the shape (n_steps, n_outputs).
+        """
         n_steps = len(spikes)
         if self._objective.stops_at_first_spike and spikes.any():
             n_steps = int(np.argmax(spikes.any(axis=1))) + 1
@@ -45,8 +49,8 @@ class TestPresentations:
     def decided(self, rows: np.ndarray) -> tuple[NDArray[np.int_], NDArray[np.int_]]:
         """Return the decision of each presentation, and its step, from the rows of all tests.
 
-        Rows of tests to come hold zeros.  Decision and step are -1 and 0 for these, and for
-        presentations that learn.
+        The rows, shape (n, n_values), hold zeros for tests to come.  Decision and step are -1 and 0
+        for these, and for presentations that learn.
         """
         outcome = Outcome.from_rows(rows, self._n_outputs)
         decisions = np.full(len(self.numbers), -1)

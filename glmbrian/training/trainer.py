@@ -94,44 +94,46 @@ class Trainer(Described, Group):
     name : str, optional
     credit : {"straight-through", "three-factor"} or Credit
         How hidden neurons learn; see `glmbrian.learning.layered_gradient`.  With "three-factor",
-        the reward is what the gradient of the rule returns as the log-likelihood, minus a running
-        mean; or `reward`.
+        they learn from `reward` or, without it, from what the gradient of the rule returns as the
+        log-likelihood; each minus its running mean.
     learning : array_like of bool, shape (n_presentations,), optional
         Which presentations are learned; the others are tests.  By default all are learned.  If all
-        are tests, `labels` may be left out, `synapses` may be empty, and hidden neurons are cleared
-        if `synapses` lead to them.  With `reward`, this tells the number of presentations.
+        are tests, `labels` may be left out and `synapses` may be empty, but only hidden neurons
+        to which `synapses` lead are cleared.  With `reward`, this gives the number of
+        presentations.
     reward : (group, str) or callable, optional
         With ``credit="three-factor"``, what to learn from in place of labels or targets.  The outputs
-        are free, and all neurons learn by the reward, minus its running mean, times the derivative of
-        the log-probability of their own spikes.  Give a Brian variable with one value, as a group and
-        the variable's name; it is read at the end of the last step of each presentation that is
-        learned.  Or, on the runtime device, a function that gets the number of the presentation
-        and returns a number.  `rule` then says only how tests decide.
+        are free, and the gradient for all neurons is the reward, minus its running mean, times the
+        derivative of the log-probability of their own spikes.  Give a dimensionless Brian variable
+        with one value, as a group and the variable's name; it is read at the end of the last step of
+        each presentation that is learned.  Or, on the runtime device, give a function that takes the
+        number of the presentation and returns a number.  `rule` then only says how tests decide.
 
     Attributes
     ----------
     decisions : ndarray of int, shape (n_presentations,)
-        Index of the neuron that each test decided for: as `rule` says, with ties between neurons
-        broken by the potential.  That is, by default the first to spike, or under the rate rule the
-        one with the most spikes.  -1 if no neuron spiked, for presentations that learn, and for
-        those to come.
+        Index of the neuron that each test decided for, as `rule` says: by default the first to
+        spike, and under the rate rule the one with the most spikes.  Potentials break ties.  -1 if
+        no neuron spiked, for presentations that learn, and for those to come.
     decision_steps : ndarray of int, shape (n_presentations,)
-        Step of the decision within its presentation, from 1: that of the first spike under the
-        first-to-spike rule, else the last.  0 for presentations that learn, and for those to come.
+        Step of the decision within its presentation, from 1: under the first-to-spike rule that of
+        the first spike, otherwise, or without a spike, the last.  0 for presentations that learn,
+        and for those to come.
     duration : Quantity
         How long all presentations take.
     log_likelihoods : ndarray of float, shape (n_presentations,)
         For each presentation, before it was learned; NaN for tests, for those to come, and with
         `reward`.
     rewards : ndarray of float, shape (n_presentations,)
-        With `reward`, what each presentation earned; NaN for tests, and for those to come.
+        With `reward`, the reward of each presentation; NaN for tests, for those to come, and
+        without `reward`.
     n_presentations : int
 
     Raises
     ------
     TypeError, ValueError
-        If an argument is of the wrong type, out of range, or does not fit the others; in a run on
-        the runtime device, if a reward is not a finite number.  (In C++ standalone, the program then
+        If an argument is of the wrong type, out of range, or does not fit the others; during a run
+        on the runtime device, if a reward is not a finite number.  (A C++ standalone program then
         ends with an error.)
     NotImplementedError
         On a device other than runtime and C++ standalone.
@@ -140,17 +142,17 @@ class Trainer(Described, Group):
     -----
     Presentations may span several runs.  Weights are stored in the synapses, so you may
     set them between runs.  ``Network.restore`` also restores training: the weights, the
-    number of the presentation, the batch and the decisions.  To restart a source in each presentation,
-    set its own variables.  The trainer controls the neurons' `clamp` until training is
+    number of the presentation, the batch and the decisions.  To restart a source in each
+    presentation, set its own variables.  The trainer controls the neurons' `clamp` until training is
     over, and then sets it to 0.  Hidden neurons stay free; their filters are cleared too, and
     their biases and feedback weights learn.  Errors reach them only through the synapses that
-    learn.  Each needs input, and kernels of at most `n_steps` lags.  Neurons have one trainer at a
-    time; several may follow one another.
+    learn.  Each hidden neuron needs input, and kernels of at most `n_steps` lags.  Neurons have one
+    trainer at a time; several may follow one another.
 
-    Tests do not count in a batch: one that is not full when a test begins goes on after it.  A test
-    lasts `n_steps` steps, also if it decides early.
+    Tests do not count in a batch: a batch that is not full when a test begins continues after it.  A
+    test lasts `n_steps` steps, even if it decides early.
 
-    The running mean of rewards is that of earlier presentations, so the first reward changes nothing.
+    The running mean of the reward is over earlier presentations, so the first changes nothing.
 
     A spike counts in the step of the neurons in which it arrives, whatever the time step
     of its source: if an integrate-and-fire group is simulated in steps of 0.1 ms and the
@@ -177,7 +179,7 @@ class Trainer(Described, Group):
     >>> synapses.w[[0, 2]].sum(axis=-1).argmax(axis=1)
     array([0, 1])
 
-    The last 20 of them as tests:
+    The same, with the last 20 presentations as tests:
 
     >>> encoder = glm.RateEncoder(images, n_steps=5, random_state=1, dt=1 * ms)
     >>> neurons = glm.GLMNeurons(2, glm.RaisedCosineBasis(2, 4), random_state=1, dt=1 * ms)
@@ -324,20 +326,20 @@ class Trainer(Described, Group):
         Parameters
         ----------
         presentations : slice or array_like, optional
-            Which presentations to count, by number or as truth values; all by default.  Those
+            Which presentations to count, by index or as a boolean mask; all by default.  Those
             that learn, and tests to come, never count.
 
         Returns
         -------
         float
-            Tests without a decision count as wrong.  NaN if no test has been made.
+            Tests without a decision count as wrong.  NaN if none of these tests has been made.
 
         Raises
         ------
         ValueError
             If the trainer has no labels.
         IndexError
-            If `presentations` does not select presentations.
+            If `presentations` is not a valid index of the presentations.
 
         Examples
         --------
@@ -383,7 +385,7 @@ class Trainer(Described, Group):
 
     @property
     def uses_credit(self) -> bool:
-        """Whether some neurons learn by `credit`: hidden ones, and with `reward` the outputs too."""
+        """Whether any neurons learn by `credit`: hidden ones and, with `reward`, the outputs."""
         return len(self.groups) > 1 or self.reward is not None
 
     @property
@@ -519,7 +521,7 @@ class Trainer(Described, Group):
     def _checked_examples(self, labels, targets, learning):
         """Set `learning`; return the labels, or the targets in the shape (n_presentations, n_steps, n).
 
-        Return None if there are neither, as nothing is learned.
+        Return None if there are neither: all presentations are tests, or there is a reward.
         """
         self.has_labels = labels is not None
         if learning is not None:
@@ -595,7 +597,7 @@ class Trainer(Described, Group):
                 self._check_window(group.feedback_basis, "feedback kernel", group)
 
     def _check_source(self, synapses):
-        """Raise if synapses lead from clamped outputs to hidden neurons."""
+        """Raise a ValueError if synapses lead from clamped outputs to hidden neurons."""
         source, target = _source(synapses), whole_group(synapses.target)
         hidden = [group.id for group in self.groups[1:]]
         if self.clamps_outputs and source.id == self.neurons.id and target.id in hidden:
@@ -607,7 +609,7 @@ class Trainer(Described, Group):
             )
 
     def _check_window(self, basis, kernel, group):
-        """Raise if a basis of hidden neurons is longer than a presentation."""
+        """Raise a ValueError if a basis of hidden neurons is longer than a presentation."""
         if basis.window > self.n_steps:
             raise ValueError(
                 f"n_steps is {self.n_steps}, but the {kernel} of the hidden neurons {group.name} has "
@@ -616,7 +618,7 @@ class Trainer(Described, Group):
             )
 
     def _check_paths(self, objects):
-        """Raise unless the spikes in the whole network suit the hidden neurons."""
+        """Raise a ValueError if hidden neurons get no input, or spikes of clamped outputs."""
         others = [
             part
             for part in objects
@@ -775,9 +777,9 @@ class Trainer(Described, Group):
             self._apply(self.learning_rate / now.in_batch)
 
     def _value(self):
-        """Return what this presentation was worth, and its gradient in the potentials of the outputs.
+        """Return the log-likelihood, and its derivatives with respect to the potentials of the outputs.
 
-        There is no gradient of a reward of the user's own.
+        With `reward`, return the reward and None.
         """
         if self.reward is not None:
             return self.reward.read(self, self._progress.presentation), None

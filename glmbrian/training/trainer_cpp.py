@@ -182,7 +182,7 @@ def _end_learning(trainer):
 
 
 def _value(trainer):
-    """Return a C++ expression for what this presentation was worth."""
+    """Return a C++ expression for the log-likelihood or reward of this presentation."""
     if trainer.reward is not None:
         return f"glmbrian::finite_reward({cpp_data(trainer.variables['reward_seen'])}[0])"
     # Spikes of free outputs are those that were recorded.
@@ -218,7 +218,7 @@ def _changes(trainer):
 
 
 def _errors(trainer):
-    """Return C++ code for the gradient in what arrives, and for the errors of neurons by credit."""
+    """Return C++ code for the gradient with respect to what arrives, and for errors by credit."""
     changes = _changes(trainer)
     for (_, basis), number in changes.items():
         rows = ", ".join("{" + ", ".join(map(repr, row)) + "}" for row in basis.matrix.tolist())

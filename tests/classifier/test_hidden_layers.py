@@ -115,7 +115,7 @@ def test_average_is_over_the_last_epochs(hidden):
 
 
 def test_weight_decay():
-    """Without learning, weights decay exponentially, and biases stay."""
+    """Almost without learning, weights decay exponentially and biases do not."""
     start = small(hidden=(4,), learning_rate=1e-9).fit(X, Y)
     decayed = small(hidden=(4,), learning_rate=1e-9, weight_decay=1e7, batch_size=7).fit(X, Y)
     n_updates = 3 * -(-len(X) // 7)

@@ -121,7 +121,7 @@ class Layers(Net):
     outputs_are_free = False
 
     def judged(self, log_likelihood, outputs):
-        """Return what a presentation was worth, and how many layers learn from that."""
+        """Return the reward of a presentation, and how many layers learn from it."""
         return log_likelihood, len(self.sizes)
 
     def build(self):
@@ -207,7 +207,7 @@ class TwoLayers(Layers):
 
 
 class Rewarded(Layers):
-    """For each presentation the sum of what spikes of the outputs are worth; half of it is the reward."""
+    """Each spike of an output has a worth; the reward is half their sum over a presentation."""
 
     outputs_are_free = True
     worths = np.array([1.0, -2.0, 0.5])
@@ -356,7 +356,7 @@ def test_recurrent_gradients_equal_an_automatic_derivative(rule):
 
 
 class SpikeTiming(Recurrent):
-    """A rule of spike timing changes the weights among the neurons of a hidden group too."""
+    """Spike-timing plasticity also changes the weights among the neurons of a hidden group."""
 
     def connect(self, source, target, kernel, connect=True, delay=None):
         own_code = {}
@@ -381,7 +381,7 @@ class SpikeTiming(Recurrent):
 
 RECURRENT = {"recurrent": (SpikeTiming, "first-to-spike", 1, "straight-through"),
              "recurrent, rate": (Recurrent, "rate", 8, "three-factor")}  # fmt: skip
-#: The others are tests.
+#: Presentations that are learned; the others are tests.
 LEARNING = np.random.default_rng(2).random(N_PRESENTATIONS) < 0.8
 
 
@@ -420,7 +420,7 @@ def test_delayed_matches_are_learned_alike_in_programs(networks):
 @pytest.mark.compiled
 @pytest.mark.exhaustive
 def test_recurrence_remembers_over_a_gap(users_compiler):
-    """Longer than kernels reach: a network without recurrence is at chance."""
+    """The gap is longer than kernels reach, so a network without recurrence stays at chance."""
     delayed_match.choose("cpp_standalone")
     recurrent, control = (DelayedMatch(1, 9600, kind) for kind in (True, False))
     delayed_match.simulate("cpp_standalone", [recurrent, control])
@@ -619,7 +619,7 @@ def test_hidden_neurons_without_input(simulated_by):
 
 
 def test_a_spike_acts_one_step_later_at_the_earliest():
-    """So there are no cycles without a lag."""
+    """So every cycle of synapses has a lag."""
     choose("numpy")
     neurons = glm.GLMNeurons(2, glm.IndicatorBasis(2))
     synapses = glm.GLMSynapses(neurons, neurons)

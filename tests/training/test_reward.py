@@ -1,4 +1,4 @@
-"""Networks learn from a reward of the user's own; test_hidden_neurons.py has the maths, and C++."""
+"""Networks learn from a reward of the user's own; test_hidden_neurons.py checks gradients and C++."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def steps_of_a_millisecond():
 
 
 class Choice:
-    """Two patterns, of which each should make another output spike, with or without hidden neurons."""
+    """Two patterns, each of which should make its own output spike, with or without hidden neurons."""
 
     def __init__(self, n, has_hidden=True, **options):
         random = np.random.default_rng(1)
@@ -89,7 +89,7 @@ class OfFunction(Choice):
 
 
 class Points(glm.Objective):
-    """The same points as the log-likelihood of an objective, for all presentations in turn."""
+    """The same points as the log-likelihood of an objective, which keeps its own running mean."""
 
     name = "points"
     clamps_outputs = False

@@ -1,4 +1,4 @@
-"""Presentations that test while a network is trained: the decisions of a run for each."""
+"""Presentations that test while a network is trained decide as separate runs do."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,8 @@ from brian2 import (
 import glmbrian as glm
 from glmbrian.core.objectives import FirstToSpike
 
-#: It takes a minute to compile; `test_trainer.py` and `test_hidden_neurons.py` have tests, too.
+#: Exhaustive, as they compile for a minute; `test_trainer.py` and `test_hidden_neurons.py` also test
+#: compiled code.
 COMPILED = [
     pytest.param(place, marks=[pytest.mark.compiled, pytest.mark.exhaustive])
     for place in ("cython", "cpp_standalone")
@@ -74,7 +75,7 @@ class Net:
         return arrays
 
     def decided_by_hand(self):
-        """Return decisions and their steps as the monitors show them."""
+        """Return decisions and their steps, shape (2, n_presentations), from what monitors recorded."""
         n = len(self.learning)
         spiked = np.zeros((self.u.u.shape[1], 3), dtype=int)
         spiked[np.round(self.spikes.t / ms).astype(int), np.asarray(self.spikes.i)] = 1
@@ -132,7 +133,7 @@ def test_one_run_decides_as_a_run_for_each_test(rule):
 
 
 def of_fixed_spikes(learning, spikes, labels):
-    """Train two neurons, of which nothing is random, in batches; return the trainer and parameters."""
+    """Train two clamped neurons on given spikes, in batches; return the trainer and parameters."""
     source = NeuronGroup(4, "", threshold="fixed(t, i) > 0", reset="")
     source.namespace["fixed"] = TimedArray(spikes.reshape(-1, 4), dt=1 * ms)
     neurons = glm.GLMNeurons(2, glm.IndicatorBasis(3), glm.IndicatorBasis(2), random_state=1)
