@@ -94,7 +94,14 @@ def test_own_code_changes_no_spikes():
     assert 0 < found[0].sum() < found[0].size
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    "target",
+    [
+        "numpy",
+        pytest.param("cython", marks=[pytest.mark.compiled, pytest.mark.exhaustive]),
+        pytest.param("cpp_standalone", marks=pytest.mark.compiled),
+    ],
+)
 def test_a_rule_of_spike_timing(target):
     """Input spikes lower the weights to neurons that spiked before; output spikes raise weights."""
     choose(target)

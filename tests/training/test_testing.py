@@ -109,7 +109,7 @@ TRAIN_THEN_TEST = np.arange(32) < 16
 MIXED = (np.random.default_rng(1).random(40) < 0.5) & (np.arange(40) < 36)
 
 
-@pytest.mark.parametrize("rule", ["first-to-spike", "rate"])
+@pytest.mark.parametrize("rule", ["first-to-spike", pytest.param("rate", marks=pytest.mark.exhaustive)])
 def test_one_run_decides_as_a_run_for_each_test(rule):
     slow = Net(rule, TRAIN_THEN_TEST, slowly=True, batch_size=4)
     network = Network(slow.parts)
