@@ -12,6 +12,7 @@ import numpy as np
 from brian2.core.variables import Constant
 from brian2.groups.group import VariableOwner
 
+from ..brian.subgroups import span, whole_group
 from ..support.validation import real
 
 #: Orders within the slot "end" of a step: the reward is read before the trainer ends its step.
@@ -70,12 +71,12 @@ class VariableReward(Reward):
         return real(value, f"reward ({self._group.name}.{self._name})")
 
     def add_to(self, trainer: Any) -> None:
-        whole = getattr(self._group, "source", self._group)
+        whole = whole_group(self._group)
         trainer.add_dependency(whole)
         variables, index = trainer.variables, None
         if not whole.variables[self._name].scalar:
             index = "reward_index"
-            first = np.array([getattr(self._group, "start", 0)], dtype=np.int32)
+            first = np.array([span(self._group).start], dtype=np.int32)
             variables.add_array(
                 index, size=1, dtype=np.int32, values=first, constant=True, read_only=True
             )

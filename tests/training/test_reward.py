@@ -137,14 +137,14 @@ def test_variables_functions_and_objectives_reward_alike():
     assert len(set(points[0])) > 3
 
 
-def rewards_seen(group, name, part=slice(None)):
+def rewards_seen(group, name, part=slice(None), others=()):
     """Return the rewards that a trainer reads from a variable of a group, or of a part of it."""
     source = group if part == slice(None) else group[part]
     outputs = glm.GLMNeurons(2, glm.IndicatorBasis(1), random_state=1)
     trainer = glm.Trainer(
         outputs, [], 2, credit="three-factor", reward=(source, name), learning=[True, False, True]
     )
-    Network(outputs, group, trainer).run(6 * ms, namespace={})
+    Network(outputs, group, trainer, *others).run(6 * ms, namespace={})
     return trainer.rewards.tolist()
 
 
@@ -175,6 +175,11 @@ def test_where_a_reward_may_be():
     ):
         seen = rewards_seen(group, name, part)
         np.testing.assert_array_equal(seen, [first, np.nan, last], err_msg=name)
+    cells = several()
+    synapses = Synapses(cells, cells, "total : 1 (shared)")
+    synapses.connect()
+    synapses.total = 9
+    np.testing.assert_array_equal(rewards_seen(synapses, "total", others=[cells]), [9, np.nan, 9])
     # changed in the last step of a presentation by Brian's own code
     counter = NeuronGroup(1, "n : 1")
     counter.run_regularly("n += 1", dt=1 * ms, when="end")
