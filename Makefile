@@ -33,8 +33,9 @@ GENN_EXTRAS := [genn,test]
 # Tests that try only a sample of all cases, unless GLMBRIAN_EXHAUSTIVE is 1.
 EXHAUSTIVE := $(addprefix tests/,classifier/test_damaged_files.py devices/test_exports.py \
 	classifier/test_files_of_0_1.py test_properties.py test_threads.py \
-	training/test_hidden_neurons.py training/test_testing.py core/test_layers.py \
-	brian/test_existing_models.py brian/test_own_code.py)
+	training/test_hidden_neurons.py training/test_testing.py training/test_trainer.py \
+	core/test_layers.py brian/test_existing_models.py brian/test_own_code.py \
+	devices/test_simulation.py reproduce/test_reproduce_sweep.py)
 # Tests that do not depend on the version of Brian 2 are not run again there.
 GENN_WITHOUT := $(foreach name,benchmark datasets docs plotting reproduce,--ignore-glob='*/test_$(name)*')
 

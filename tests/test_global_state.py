@@ -273,6 +273,6 @@ def test_a_process_does_not_grow(fitted):
 
     use(3)  # objects that the first calls keep for good
     before = n_objects()
-    use(20)
+    use(8)
     # Once it was two hundred objects per fit: keys of caches were new objects each time.
-    assert n_objects() - before < 20
+    assert n_objects() - before < 8

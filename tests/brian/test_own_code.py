@@ -21,7 +21,7 @@ BASIS = glm.RaisedCosineBasis(2, 5)
 N_STEPS = 40
 TARGETS = [
     "numpy",
-    pytest.param("cython", marks=pytest.mark.compiled),
+    pytest.param("cython", marks=[pytest.mark.compiled, pytest.mark.exhaustive]),
     pytest.param("cpp_standalone", marks=pytest.mark.compiled),
 ]
 
@@ -94,14 +94,7 @@ def test_own_code_changes_no_spikes():
     assert 0 < found[0].sum() < found[0].size
 
 
-@pytest.mark.parametrize(
-    "target",
-    [
-        "numpy",
-        pytest.param("cython", marks=[pytest.mark.compiled, pytest.mark.exhaustive]),
-        pytest.param("cpp_standalone", marks=pytest.mark.compiled),
-    ],
-)
+@pytest.mark.parametrize("target", TARGETS)
 def test_a_rule_of_spike_timing(target):
     """Input spikes lower the weights to neurons that spiked before; output spikes raise weights."""
     choose(target)

@@ -216,7 +216,9 @@ def processes_with(variable):
 
 @pytest.mark.compiled
 @pytest.mark.parametrize(
-    "how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda how: how.name
+    "how",
+    [pytest.param(signal.SIGKILL, marks=pytest.mark.exhaustive), signal.SIGTERM, signal.SIGINT],
+    ids=lambda how: how.name,
 )
 def test_stopped_and_started_again(how, uninterrupted, cached, tmp_path):
     fits, temporary, output = (tmp_path / name for name in ("out/fits", "temporary", "out"))

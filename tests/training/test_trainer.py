@@ -29,7 +29,7 @@ from glmbrian.core.randomness import derive_keys
 from glmbrian.core.rate_code import levels, rate_encode
 
 CPP = pytest.param("cpp_standalone", marks=pytest.mark.compiled)
-CYTHON = pytest.param("cython", marks=pytest.mark.compiled)
+CYTHON = pytest.param("cython", marks=[pytest.mark.compiled, pytest.mark.exhaustive])
 N_STEPS, N_PRESENTATIONS, N_FREE, FINE = 8, 50, 10, 4
 N_TRAINED = N_STEPS * N_PRESENTATIONS
 
