@@ -10,7 +10,7 @@ import numpy as np
 from brian2 import Function, second
 from brian2.utils.stringtools import get_identifiers
 
-from ..core.activations import PROBIT, SIGMOID, Activation
+from ..core.activations import CLOGLOG, PROBIT, SIGMOID, Activation
 from ..core.randomness import bernoulli, join_key, uniforms
 
 #: Prefix of C++ functions.  GeNN defines the macro for code that runs on a GPU.
@@ -198,8 +198,11 @@ _ACTIVATION_FUNCTIONS = {
     "normal_cdf": _activation_function(
         "normal_cdf", PROBIT.probability, "0.5 * erfc(-u * 0.70710678118654752440)", "erfc"
     ),
-    # exp takes a third of the time of tanh.  Where it overflows, the probability is 0.
+    # exp takes a third of the time of tanh.  Where it overflows, the results are 0 and 1.
     "logistic": _activation_function("logistic", SIGMOID.probability, "1.0 / (1.0 + exp(-u))", "exp"),
+    "gumbel_cdf": _activation_function(
+        "gumbel_cdf", CLOGLOG.probability, "-expm1(-exp(u))", "exp, expm1"
+    ),
 }
 
 
