@@ -159,7 +159,6 @@ class BatchedLikelihood:
     network : BatchedNetwork
     objective : Objective
         Must clamp the outputs.
-    n_outputs : int
     """
 
     def __init__(self, network: BatchedNetwork, objective: Objective) -> None:
@@ -172,6 +171,20 @@ class BatchedLikelihood:
             for lag in range(1, min(len(kernels), n_steps - 1) + 1):
                 fed_back[:, lag:] += self._desired[:, :-lag] * kernels[lag - 1]
         self._fed_back = fed_back
+
+    def output_values(self, u: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the log-likelihoods (n,), given the potentials (n, T, N_Y) without feedback."""
+        activation = self.network.outputs.activation
+        u = u + self._fed_back[labels]
+        return self.objective.values(u, self._desired[labels], labels, activation)
+
+    def output_gradients(
+        self, u: NDArray[np.float64], labels: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the log-likelihoods (n,) and their gradients (n, T, N_Y) in the potentials."""
+        activation = self.network.outputs.activation
+        u = u + self._fed_back[labels]
+        return self.objective.gradients(u, self._desired[labels], labels, activation)
 
     def values(
         self,
@@ -192,9 +205,7 @@ class BatchedLikelihood:
         """
         total = np.zeros(len(drive))
         for own_draws in draws:
-            potentials = self.network.output_potentials(drive, own_draws) + self._fed_back[labels]
-            activation = self.network.outputs.activation
-            total += self.objective.values(potentials, self._desired[labels], labels, activation)
+            total += self.output_values(self.network.output_potentials(drive, own_draws), labels)
         return total / len(draws)
 
     def gradients(
@@ -215,12 +226,24 @@ class BatchedLikelihood:
         """Return log-likelihoods, and their derivatives for the potentials of the first layer."""
         layers = self.network.layers
         _, potentials = self.network.hidden_spikes(drive, draws)
-        values, slope = self.objective.gradients(
-            potentials[-1] + self._fed_back[labels],
-            self._desired[labels],
-            labels,
-            self.network.outputs.activation,
-        )
+        values, slope = self.output_gradients(potentials[-1], labels)
         for layer, above, own_potentials in zip(layers[-2::-1], layers[:0:-1], potentials[-2::-1]):
             slope = layer.through_feedback(own_potentials, above.in_inputs(slope))
         return values, slope
+
+
+class BatchedMargin(BatchedLikelihood):
+    """The log-likelihood of the right output minus that of one wrong output, its rival.
+
+    Labels have the shape (n, 2): the right output and its rival.
+    """
+
+    def output_values(self, u, labels):
+        right, rival = labels.T
+        return super().output_values(u, right) - super().output_values(u, rival)
+
+    def output_gradients(self, u, labels):
+        (value, slope), (less, down) = (
+            super(BatchedMargin, self).output_gradients(u, own) for own in labels.T
+        )
+        return value - less, slope - down
