@@ -31,7 +31,7 @@ class ConfidentDecision:
     decided presentations, which is the probability that a new presentation is decided wrongly
     given that it is decided, is at most `error`.  It does not hold for each class by
     itself, nor after an attack.  There may be too few data to hold a small error: without any
-    mistake, about ``4 / error`` decided presentations are needed.  Then all are abstained
+    mistake, about ``6 / error`` decided presentations are needed.  Then all are abstained
     from.
 
     Parameters

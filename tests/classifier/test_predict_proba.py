@@ -2,14 +2,18 @@
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.calibration import CalibratedClassifierCV
 
 import glmbrian as glm
 from glmbrian.core.objectives import FirstToSpike
 
 DIGITS = glm.datasets.load_mnist((5, 7, 9), 20, 20)
+METHODS = ["sigmoid", "isotonic"]
+if tuple(int(part) for part in sklearn.__version__.split(".")[:2]) >= (1, 8):
+    METHODS.append("temperature")
 #: Repetitions of a presentation on a device.
-N_REPEATED = {"runtime": 400, "cpp_standalone": 100_000}
+N_REPEATED = {"runtime": 250, "cpp_standalone": 100_000}
 
 
 def fitted(images=DIGITS, **parameters):
@@ -110,7 +114,7 @@ def test_blocks_do_not_matter():
 
 
 @pytest.mark.parametrize("classes", [(5, 7), (5, 7, 9)])
-@pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
+@pytest.mark.parametrize("method", METHODS)
 def test_calibrates_in_scikit_learn(classes, method):
     digits = glm.datasets.load_mnist(classes, 20, 10)
     classifier = glm.GLMClassifier(n_steps=3, n_basis=2, n_epochs=1, device="runtime",
