@@ -26,6 +26,19 @@ TOPICS = {
     "glmbrian.population.fitting": "Populations, and fits to recordings",
     "glmbrian.classifier.classifier": "Classifier",
     "glmbrian.classifier.ensemble": "Classifier",
+    "glmbrian.confident.decision": "Decisions that can be trusted",
+    **{
+        f"glmbrian.robustness.{module}": "Decisions that can be trusted"
+        for module in (
+            "attacks",
+            "gradients",
+            "intensities",
+            "certificates",
+            "changes",
+            "losses",
+            "methods",
+        )
+    },
 }
 _CONSTANTS = "Constants"
 

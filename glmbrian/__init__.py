@@ -10,6 +10,7 @@ find_former_names()
 __all__ = [
     "Activation",
     "Basis",
+    "ConfidentDecision",
     "CustomBasis",
     "ExponentialBasis",
     "FirstSpikeStop",
@@ -31,16 +32,18 @@ __all__ = [
     "interop",
     "learning",
     "plotting",
+    "robustness",
 ]
 
 if TYPE_CHECKING:
-    from . import datasets, interop, learning, plotting
+    from . import datasets, interop, learning, plotting, robustness
     from .brian.encoder import RateEncoder
     from .brian.neurons import GLMNeurons
     from .brian.stopping import FirstSpikeStop
     from .brian.synapses import GLMSynapses
     from .classifier.classifier import PAPER_SETTINGS, GLMClassifier
     from .classifier.ensemble import fit_ensemble
+    from .confident.decision import ConfidentDecision
     from .core.activations import Activation, get_activation
     from .core.bases import Basis, CustomBasis, ExponentialBasis, IndicatorBasis, RaisedCosineBasis
     from .core.objectives import Objective
@@ -53,6 +56,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Activation": "core.activations",
     "Basis": "core.bases",
+    "ConfidentDecision": "confident.decision",
     "CustomBasis": "core.bases",
     "ExponentialBasis": "core.bases",
     "FirstSpikeStop": "brian.stopping",

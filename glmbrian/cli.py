@@ -1,4 +1,4 @@
-"""The command line: ``glmbrian train | evaluate | export | reproduce | benchmark | cache``.
+"""The command line: ``glmbrian train | evaluate | attack | export | reproduce | benchmark | cache``.
 
 Slow imports are inside functions, where `main` handles their errors and interruptions.
 """
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -111,6 +112,20 @@ def make_parser() -> argparse.ArgumentParser:
     )
     evaluate.set_defaults(run=_evaluate)
 
+    attack = commands.add_parser(
+        "attack", help="change the input spikes that hurt a trained model most"
+    )
+    attack.add_argument("model", type=Path, help="model.npz, or an exported folder that has run")
+    _add_data_options(attack, classes=None, sizes=("n_test",))
+    _add_attack_options(attack)
+    attack.add_argument(
+        "--device",
+        choices=("auto", *DEVICES),
+        default="auto",
+        help="where to test; as for evaluate (default: %(default)s)",
+    )
+    attack.set_defaults(run=_attack)
+
     export = commands.add_parser("export", help="write a stand-alone project that trains")
     export.add_argument("directory", type=Path, metavar="DIR", help="a new or empty folder")
     _add_data_options(export, sizes=("n_train",))
@@ -138,19 +153,19 @@ def make_parser() -> argparse.ArgumentParser:
     cache.add_argument("--clear", action="store_true", help="remove all except those in use")
     cache.set_defaults(run=_cache)
 
-    for command in (train, evaluate, export):
+    for command in (train, evaluate, attack, export):
         command.add_argument(
             "--gpu",
             action=argparse.BooleanOptionalAction,
             help="with --device genn: use a GPU (default: if CUDA is found)",
         )
-    for command in (train, evaluate, export, reproduce, cache):
+    for command in (train, evaluate, attack, export, reproduce, cache):
         command.add_argument(
             "--json",
             action="store_true",
             help="print one JSON object as the last line of standard output",
         )
-    for command in (train, evaluate, export, reproduce):
+    for command in (train, evaluate, attack, export, reproduce):
         command.add_argument("--quiet", action="store_true", help="no progress bar")
     return parser  # fmt: skip
 
@@ -226,6 +241,22 @@ def _add_classifier_options(command):
         command.add_argument(*names, "--" + name.replace("_", "-"), dest=name, **settings)
 
 
+def _add_attack_options(command):
+    command.add_argument(
+        "--budget", type=int, default=10, metavar="N",
+        help="the most spikes to change in each presentation (default: %(default)s)",
+    )  # fmt: skip
+    # The names are checked by `robustness.attack`, whose import takes seconds.
+    command.add_argument("--kind", default="flip", help="add, remove or flip (default: %(default)s)")
+    command.add_argument("--method", default="greedy", help="greedy or iterated (default: %(default)s)")
+    command.add_argument(
+        "--loss", default="likelihood", help="likelihood or margin (default: %(default)s)"
+    )
+    command.add_argument(
+        "--certify", action="store_true", help="also print the accuracy that no change can undo"
+    )
+
+
 def _add_reproduce_options(command):
     from .reproduce import FULL, QUICK, TARGETS
 
@@ -293,6 +324,50 @@ def _train(options):
 
 
 def _evaluate(options):
+    classifier, data = _load_model(options)
+    tested = classifier.evaluate(data.X_test, data.y_test)
+    timing = classifier.timing_
+    return {
+        **tested,
+        "presentations_per_second": timing["presentations"] / timing["run_seconds"],
+        "build_seconds": timing["build_seconds"],
+        "run_seconds": timing["run_seconds"],
+        "n_steps": classifier.n_steps,
+        "device": classifier.device,
+        "model": str(options.model),
+    }
+
+
+def _attack(options):
+    from .robustness import attack, certified_accuracy, random_change
+
+    classifier, data = _load_model(options)
+    X, y = data.X_test, data.y_test
+    started = time.perf_counter()
+    attacked = attack(
+        classifier, X, y, options.budget, options.kind, method=options.method, loss=options.loss
+    )
+    seconds = time.perf_counter() - started
+    at_random = random_change(classifier, X, options.budget, options.kind, random_state=0)
+    found = {
+        "accuracy": classifier.score(X, y),
+        "attacked_accuracy": classifier.score(attacked, y),
+        "random_accuracy": classifier.score(at_random, y),
+    }
+    if options.certify:
+        found["certified_accuracy"] = certified_accuracy(classifier, X, y, options.budget, options.kind)
+    return {
+        **found,
+        "budget": options.budget,
+        "kind": options.kind,
+        "presentations": len(y),
+        "attack_seconds": seconds,
+        "model": str(options.model),
+    }
+
+
+def _load_model(options):
+    """Return the classifier that `options` name, and the images to test it on."""
     from .classifier.classifier import GLMClassifier
 
     _check_counts(options, "n_test")
@@ -314,18 +389,7 @@ def _evaluate(options):
     classifier.set_params(device=_device(options.device), verbose=not options.quiet)
     if options.gpu is not None:
         classifier.gpu = options.gpu
-    data = _load_data(options, digits, 0, options.n_test)
-    tested = classifier.evaluate(data.X_test, data.y_test)
-    timing = classifier.timing_
-    return {
-        **tested,
-        "presentations_per_second": timing["presentations"] / timing["run_seconds"],
-        "build_seconds": timing["build_seconds"],
-        "run_seconds": timing["run_seconds"],
-        "n_steps": classifier.n_steps,
-        "device": classifier.device,
-        "model": str(options.model),
-    }
+    return classifier, _load_data(options, digits, 0, options.n_test)
 
 
 def _export(options):
@@ -501,6 +565,10 @@ def _show(result, stream):
     steps = result.get("n_steps")
     lines = {
         "accuracy": ("test accuracy", "{:.4f}"),
+        "attacked_accuracy": ("after the attack", "{:.4f}"),
+        "random_accuracy": ("after random changes", "{:.4f}"),
+        "certified_accuracy": ("certified accuracy", "{:.4f}"),
+        "attack_seconds": ("seconds of the attack", "{:.1f}"),
         "mean_decision_step": ("mean decision step", f"{{:.2f}} of {steps}"),
         "silent_fraction": ("without any spike", "{:.2%}"),
         "operations_per_class": ("operations per class", "{:.1f}"),

@@ -205,6 +205,21 @@ def test_evaluate_with_some_of_the_classes(labels, capsys):
     assert main(["evaluate", "model.npz", *arguments]) == 0
 
 
+def test_attack(capsys, tmp_path):
+    digits = glm.datasets.load_mnist((5, 7), 50, 1)
+    classifier = glm.GLMClassifier(n_steps=4, n_basis=2, n_epochs=4, device="runtime",
+                                   random_state=0, verbose=False)  # fmt: skip
+    model = tmp_path / "model.npz"
+    classifier.fit(digits.X_train, digits.y_train).save(model)
+    arguments = ["attack", str(model), "--n-test", "30", "--device", "runtime"]
+    assert main([*arguments, "--budget", "8", "--certify", "--json"]) == 0
+    found = last_line(capsys)
+    assert found["attacked_accuracy"] < found["random_accuracy"] and found["presentations"] == 60
+    assert found["certified_accuracy"] <= found["accuracy"] + 0.2
+    assert main([*arguments, "--kind", "shift"]) == 2
+    assert "kind must be one of 'add', 'remove', 'flip'" in capsys.readouterr().err
+
+
 def test_evaluate_names_the_model(capsys):
     assert main(["evaluate", "nothere"]) == 2
     assert "model: path: cannot read nothere: No such file" in capsys.readouterr().err

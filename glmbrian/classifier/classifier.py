@@ -21,11 +21,13 @@ from ..devices import exporting_devices, get_device, recording_device
 from ..devices.problem import Outcome, Trace
 from ..support.progress import Progress
 from ..support.storage import new_folder
-from ..support.validation import choice
+from ..support.validation import choice, flag
 from .files import EXPORTED, check_can_be_saved, load_classifier, save_classifier
 from .input_range import InputRange
 from .labels import check_known, check_weights
 from .learned import HiddenLayer, Learned
+from .probabilities import calibration as measure_calibration
+from .probabilities import class_probabilities, log_odds
 from .settings import refuse_early_stopping
 from .streams import Streams
 from .testing import check_fitted, decided_labels, is_fitted, prepare_test
@@ -598,6 +600,124 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         outcome, _ = self._test(prepare_test(self, X, first_presentation))
         return decided_labels(self, outcome, first_presentation)
 
+    def predict_proba(
+        self,
+        X: ArrayLike,
+        *,
+        deadline: int | None = None,
+        n_encodings: int = 1,
+        n_hidden: int = 10,
+        n_simulated: int = 256,
+        first_presentation: int = 0,
+    ) -> NDArray[np.float64]:
+        """Return the probability that `predict` decides for each class, given the input spikes.
+
+        The input spikes are those that `predict` sees.  What remains random are the spikes of the
+        outputs, so `predict` need not choose the most probable class.
+
+        With first-to-spike decoding the probabilities are in closed form: output i spikes first
+        in step t with the probability that none spiked before, times g(u_i,t), times the
+        probability that i wins against others that spike in the same step.  With rate decoding
+        they are exact for up to 10 steps, from all spike trains of each output.  For more steps,
+        each output is simulated `n_simulated` times, and all combinations of these simulations
+        are compared.  Custom objectives define `Objective.probabilities`.
+
+        Parameters
+        ----------
+        X : array_like
+            As for `fit`.
+        deadline : int, optional
+            Decide after this step, as if presentations ended with it; by default `n_steps`.
+        n_encodings : int
+            Average over this many encodings of intensities.  The first one is that of `predict`.
+        n_hidden : int
+            Average over this many draws of the hidden spikes of each encoding.  The first one is
+            that of `predict`.  Without hidden layers it has no effect.
+        n_simulated : int
+            How often to simulate the outputs, where that is necessary.
+        first_presentation : int
+            As for `predict`.
+
+        Returns
+        -------
+        ndarray of float, shape (n, n_classes)
+            Columns in the order of `classes_`.  Rows sum to 1.  With ``on_silence="reject"`` they
+            sum to 1 minus the probability that no output spikes.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before training.
+        TypeError, ValueError
+            If a parameter or an argument is not valid, or a custom objective does not define
+            `probabilities`.
+
+        Examples
+        --------
+        >>> import numpy as np, glmbrian as glm
+        >>> from brian2 import prefs
+        >>> prefs.codegen.target = "numpy"
+        >>> X = np.repeat([[1.0, 0.0], [0.0, 1.0]] * 10, 6, axis=1)
+        >>> y = ["left", "right"] * 10
+        >>> classifier = glm.GLMClassifier(n_steps=4, n_basis=2, n_epochs=3, learning_rate=0.1,
+        ...                                device="runtime", random_state=1)
+        >>> probabilities = classifier.fit(X, y).predict_proba(X[:2])
+        >>> classifier.classes_[probabilities.argmax(axis=1)].tolist()
+        ['left', 'right']
+        >>> probabilities.sum(axis=1).round(12).tolist()
+        [1.0, 1.0]
+        """
+        return class_probabilities(
+            self, X, deadline, n_encodings, n_hidden, n_simulated, first_presentation
+        )
+
+    def decision_function(
+        self,
+        X: ArrayLike,
+        *,
+        deadline: int | None = None,
+        n_encodings: int = 1,
+        n_hidden: int = 10,
+        n_simulated: int = 256,
+        first_presentation: int = 0,
+    ) -> NDArray[np.float64]:
+        """Return the log-odds of the second of two classes, or log-probabilities of more classes.
+
+        scikit-learn's ``CalibratedClassifierCV`` uses it.
+
+        Parameters
+        ----------
+        X, deadline, n_encodings, n_hidden, n_simulated, first_presentation
+            As for `predict_proba`.
+
+        Returns
+        -------
+        ndarray of float, shape (n,) or (n, n_classes)
+            Probabilities below 2.2e-308 count as this.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError, TypeError, ValueError
+            As for `predict_proba`.
+
+        Examples
+        --------
+        >>> import numpy as np, glmbrian as glm
+        >>> from brian2 import prefs
+        >>> prefs.codegen.target = "numpy"
+        >>> X = np.repeat([[1.0, 0.0], [0.0, 1.0]] * 10, 6, axis=1)
+        >>> y = ["left", "right"] * 10
+        >>> classifier = glm.GLMClassifier(n_steps=4, n_basis=2, n_epochs=3, learning_rate=0.1,
+        ...                                device="runtime", random_state=1)
+        >>> (classifier.fit(X, y).decision_function(X[:2]) > 0).tolist()
+        [False, True]
+        """
+        return log_odds(
+            class_probabilities(
+                self, X, deadline, n_encodings, n_hidden, n_simulated, first_presentation
+            )
+        )
+
     def score(
         self,
         X: ArrayLike,
@@ -648,7 +768,9 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         """
         return self._judge(X, y, first_presentation, sample_weight)[0]
 
-    def evaluate(self, X: ArrayLike, y: ArrayLike, first_presentation: int = 0) -> dict[str, Any]:
+    def evaluate(
+        self, X: ArrayLike, y: ArrayLike, first_presentation: int = 0, *, calibration: bool = False
+    ) -> dict[str, Any]:
         """Test on presentations `X` of the classes `y`, and measure accuracy and cost.
 
         `decisions_` keeps what was decided for each presentation, and when.
@@ -661,6 +783,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             Class labels, all known from training.
         first_presentation : int
             As for `predict`.
+        calibration : bool
+            Whether to compare `predict_proba` with the labels as well.
 
         Returns
         -------
@@ -670,7 +794,10 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             ``operations_per_class`` (spikes that an output integrates up to the decision
             plus its own).  With hidden layers also ``hidden_spikes`` (of all hidden neurons,
             up to the decision) and ``operations_per_layer`` (a list of the operations of all
-            neurons of each layer, the outputs last).
+            neurons of each layer, the outputs last).  With `calibration` also
+            ``expected_calibration_error`` (the mean distance between the probability of the most
+            probable class and the fraction of presentations that are of this class, in ten bins
+            of equal width) and ``log_loss`` (the mean negative log-probability of the right class).
 
         Raises
         ------
@@ -695,9 +822,14 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         >>> bool(by_deadline[-1] == measured["accuracy"])
         True
         """
+        calibration = flag(calibration, "calibration")
         accuracy, outcome = self._judge(X, y, first_presentation)
         sizes = [len(layer.bias) for layer in self.hidden_layers_]
-        return {"accuracy": accuracy, **measures(outcome, sizes)}
+        measured = {"accuracy": accuracy, **measures(outcome, sizes)}
+        if not calibration:
+            return measured
+        probabilities = self.predict_proba(X, first_presentation=first_presentation)
+        return {**measured, **measure_calibration(self.classes_, self.decisions_.label, probabilities)}
 
     def _judge(self, X, y, first_presentation, sample_weight=None):
         """Test on `X`; return the accuracy and the outcome."""

@@ -13,6 +13,10 @@ from numpy.typing import NDArray
 
 from ..support.validation import choice, integer
 from .activations import Activation
+from .count_probabilities import Draw, most_spikes_probabilities
+from .first_spike_bounds import first_spike_is_certain
+from .first_spike_probabilities import first_spike_probabilities
+from .likelihood_batches import first_to_spike_gradients, first_to_spike_values
 from .likelihoods import desired_train, first_to_spike_gradient, rate_gradient
 
 
@@ -178,6 +182,171 @@ class Objective(ABC):
         """
         return outcome.potential_sum
 
+    def gradients(
+        self,
+        potentials: NDArray[np.float64],
+        outputs: np.ndarray,
+        labels: NDArray[np.int64],
+        activation: Activation,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the values and gradients of several presentations (see `gradient`).
+
+        Parameters
+        ----------
+        potentials : ndarray of float, shape (n, T, N_Y)
+        outputs : ndarray of uint8, shape (n, T, N_Y)
+        labels : ndarray of int, shape (n,)
+        activation : glmbrian.Activation
+
+        Returns
+        -------
+        values : ndarray of float, shape (n,)
+        slopes : ndarray of float, shape (n, T, N_Y)
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> values, slopes = get_objective("first-to-spike", period=1).gradients(
+        ...     np.zeros((1, 2, 2)), None, np.array([0]), glm.get_activation("sigmoid")
+        ... )
+        >>> np.exp(values).round(12)
+        array([0.3125])
+        """
+        found = [
+            self.gradient(potential, output, int(label), activation)
+            for potential, output, label in zip(potentials, outputs, labels)
+        ]
+        values, slopes = zip(*found)
+        return np.array(values), np.array(slopes)
+
+    def values(
+        self,
+        potentials: NDArray[np.float64],
+        outputs: np.ndarray,
+        labels: NDArray[np.int64],
+        activation: Activation,
+    ) -> NDArray[np.float64]:
+        """Return the first part of what `gradients` returns.
+
+        Parameters
+        ----------
+        potentials, outputs, labels, activation
+            As for `gradients`.
+
+        Returns
+        -------
+        ndarray of float, shape (n,)
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> values = get_objective("first-to-spike", period=1).values(
+        ...     np.zeros((1, 2, 2)), None, np.array([0]), glm.get_activation("sigmoid")
+        ... )
+        >>> np.exp(values).round(12)
+        array([0.3125])
+        """
+        return self.gradients(potentials, outputs, labels, activation)[0]
+
+    def probabilities(
+        self,
+        potentials: NDArray[np.float64],
+        activation: Activation,
+        feedback_kernels: NDArray[np.float64] | None,
+        on_tie: str,
+        on_silence: str,
+        draw: Draw,
+        n_simulated: int,
+    ) -> NDArray[np.float64]:
+        """Return the probability that a test decides for each output, given the inputs.
+
+        `GLMClassifier.predict_proba` needs it; by default it raises a ValueError.
+
+        Parameters
+        ----------
+        potentials : ndarray of float, shape (n, T, N_Y)
+            Of the outputs, without feedback.
+        activation : glmbrian.Activation
+        feedback_kernels : ndarray of float, shape (lags, N_Y), or None
+        on_tie, on_silence : str
+            As for `GLMClassifier`.
+        draw : callable
+            Returns uniform random numbers, shape (n, T, N_Y), given the number of a repetition.
+        n_simulated : int
+            How often to simulate, if there is no closed form.
+
+        Returns
+        -------
+        ndarray of float, shape (n, N_Y)
+            Rows sum to 1; with ``on_silence="reject"`` to 1 minus the probability of no decision.
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> get_objective("first-to-spike", period=1).probabilities(
+        ...     np.zeros((1, 2, 2)), glm.get_activation("sigmoid"), None, "random", "random", None, 1
+        ... ).round(12)
+        array([[0.5, 0.5]])
+        """
+        raise ValueError(
+            f"decoding {self.name!r} does not say how probable each decision is; define "
+            "`probabilities` in its class, as in glmbrian.Objective"
+        )
+
+    def is_certain(
+        self,
+        lowest: NDArray[np.float64],
+        highest: NDArray[np.float64],
+        labels: NDArray[np.int64],
+        activation: Activation,
+        on_silence: str,
+    ) -> NDArray[np.bool_]:
+        """Return where the right output is the most probable one, for all potentials in a range.
+
+        `glmbrian.robustness.certified` needs it; by default it raises a ValueError.
+
+        Parameters
+        ----------
+        lowest, highest : ndarray of float, shape (n, T, N_Y)
+            Bounds on the potentials.
+        labels : ndarray of int, shape (n,)
+        activation : glmbrian.Activation
+        on_silence : str
+            As for `GLMClassifier`.
+
+        Returns
+        -------
+        ndarray of bool, shape (n,)
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> u = np.array([[[5.0, -5.0]]])
+        >>> get_objective("first-to-spike", period=1).is_certain(
+        ...     u - 1, u + 1, np.array([0]), glm.get_activation("sigmoid"), "random"
+        ... )
+        array([ True])
+        """
+        raise ValueError(
+            f"decoding {self.name!r} has no bound on its decisions; define `is_certain` in its class, "
+            "as in glmbrian.Objective (of the built-in ones, first-to-spike decoding has one)"
+        )
+
+
+def check_decides_as_defined(objective: Objective, method: str) -> None:
+    """Raise a ValueError if a class changes decisions, but inherits a `method` about them."""
+    ancestors = type(objective).__mro__
+
+    def defined(name):
+        return next(place for place, cls in enumerate(ancestors) if name in vars(cls))
+
+    for name in ("best", "preference", "stops_at_first_spike"):
+        if defined(name) < defined(method):
+            raise ValueError(
+                f"decoding {objective.name!r} defines its own {name!r}, so that the inherited "
+                f"{method!r} does not apply; define {method!r} as well, as in glmbrian.Objective"
+            )
+
 
 @dataclass(frozen=True)
 class FirstToSpike(Objective):
@@ -214,6 +383,20 @@ class FirstToSpike(Objective):
 
     def preference(self, outcome: Any) -> NDArray[np.float64]:
         return outcome.potential_last
+
+    def gradients(self, potentials, outputs, labels, activation):
+        return first_to_spike_gradients(potentials, labels, activation)
+
+    def values(self, potentials, outputs, labels, activation):
+        return first_to_spike_values(potentials, labels, activation)
+
+    def probabilities(
+        self, potentials, activation, feedback_kernels, on_tie, on_silence, draw, n_simulated
+    ):
+        return first_spike_probabilities(potentials, activation, on_tie, on_silence)
+
+    def is_certain(self, lowest, highest, labels, activation, on_silence):
+        return first_spike_is_certain(lowest, highest, labels, activation, on_silence)
 
 
 @dataclass(frozen=True)
@@ -255,6 +438,21 @@ class Rate(Objective):
         activation: Activation,
     ) -> tuple[float, NDArray[np.float64]]:
         return rate_gradient(potentials, outputs, activation)
+
+    def gradients(self, potentials, outputs, labels, activation):
+        slopes = activation.log_probability_slope(potentials, outputs)
+        return self.values(potentials, outputs, labels, activation), slopes
+
+    def values(self, potentials, outputs, labels, activation):
+        spike, silence = activation.log_spike(potentials), activation.log_silence(potentials)
+        return np.where(outputs, spike, silence).sum(axis=(1, 2))
+
+    def probabilities(
+        self, potentials, activation, feedback_kernels, on_tie, on_silence, draw, n_simulated
+    ):
+        return most_spikes_probabilities(
+            potentials, activation, feedback_kernels, on_tie, on_silence, draw, n_simulated
+        )
 
 
 #: The built-in objectives by name.

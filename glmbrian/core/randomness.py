@@ -128,6 +128,14 @@ def hidden_key(output_key: int, number: int) -> int:
     return int(_hashes(np.uint64(output_key), -2 - number))
 
 
+def repeated_key(key: int, repetition: int) -> int:
+    """Return the key of further draws of the same kind; `key` itself for repetition 0."""
+    if repetition == 0:
+        return key
+    # Counters below those of `hidden_key`, and no presentation
+    return int(_hashes(np.uint64(key), -(2**40) - repetition))
+
+
 def _second_key(key):
     with np.errstate(over="ignore"):
         return mix64(np.uint64(key) + np.uint64(1))

@@ -109,7 +109,10 @@ def rate_encode(
     -------
     ndarray of uint8, shape (n, n_steps, n_inputs)
     """
-    presentations = np.asarray(presentations)[:, np.newaxis, np.newaxis]
-    steps = np.arange(n_steps)[:, np.newaxis]
-    levels = levels[:, np.newaxis, :]
-    return bernoulli(key, presentations, steps, np.arange(levels.shape[-1]), levels).astype(np.uint8)
+    spikes = np.zeros((len(levels), n_steps, levels.shape[-1]), dtype=np.uint8)
+    # In images most inputs never spike.
+    rows, inputs = np.nonzero(levels)
+    numbers = np.asarray(presentations)[rows]
+    for step in range(n_steps):
+        spikes[rows, step, inputs] = bernoulli(key, numbers, step, inputs, levels[rows, inputs])
+    return spikes

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from ..core.activations import Activation
 from ..core.bases import Basis, CustomBasis
 from ..core.credit import CREDITS, Credit, StraightThrough
+from ..core.layers import Layer
 from ..core.objectives import FirstToSpike, Objective
 from ..core.outcome import Outcome, Trace  # noqa: F401  (what devices return)
-from ..core.rate_code import as_bytes, levels
+from ..core.rate_code import as_bytes, levels, rate_encode
 
 #: If parameters or log-likelihoods are larger, training has diverged.
 LARGEST = 1e100
@@ -220,6 +221,21 @@ class Parameters(LayerParameters):
         )
 
 
+def as_layers(network: Network, parameters: Parameters) -> list[Layer]:
+    """Return the layers of a network with these parameters, from the first hidden one on."""
+    return [
+        Layer(
+            shape.basis.matrix,
+            learned.weights,
+            learned.bias,
+            None if shape.feedback_basis is None else shape.feedback_basis.matrix,
+            None if shape.feedback_basis is None else learned.feedback,
+            network.activation,
+        )
+        for shape, learned in zip(network.layers, parameters.layers)
+    ]
+
+
 @dataclass(frozen=True)
 class Inputs:
     """The presentations of a data set.
@@ -250,8 +266,15 @@ class Inputs:
     def n_inputs(self) -> int:
         return self.data.shape[-1]
 
-    def levels(self, item: int | np.ndarray) -> np.ndarray:
+    def levels(self, item: int | np.ndarray | slice) -> np.ndarray:
         return levels(self.data[item]) if self.kind == "bytes" else self.data[item]
+
+    def trains(self, rows: slice, key: int, first_presentation: int, n_steps: int) -> np.ndarray:
+        """Return spike trains (n, n_steps, n_inputs): ready-made ones, or encoded under `key`."""
+        if self.kind == "trains":
+            return self.data[rows]
+        numbers = np.arange(*rows.indices(len(self)))
+        return rate_encode(self.levels(rows), key, first_presentation + numbers, n_steps)
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,12 @@ from ..brian.internals import SCHEDULE, runtime_device, use_numpy
 from ..brian.neurons import GLMNeurons
 from ..brian.synapses import GLMSynapses
 from ..core.credit import Baseline
-from ..core.layers import Layer, Presentation
+from ..core.layers import Presentation
 from ..core.likelihoods import feedback_gradient, weight_gradient
 from ..core.randomness import DRAW_LEVELS, hidden_key, shuffled, split_key, uniforms
 from ..support.progress import Silent
 from .base import Device
-from .problem import Inputs, Network, Outcome, Parameters, Testing, Timing, Trace
+from .problem import Inputs, Network, Outcome, Parameters, Testing, Timing, Trace, as_layers
 
 #: Seconds that Brian's Cython target first takes to compile.  Seconds by which a step is then
 #: faster than in NumPy: this many per step, and this many per pair of input and output.
@@ -285,17 +285,7 @@ class _Training(_Simulation):
         network = self.network
         if not network.hidden.sizes:
             return []
-        layers = [
-            Layer(
-                shape.basis,
-                learned.weights,
-                learned.bias,
-                shape.feedback_basis,
-                learned.feedback if shape.feedback_basis is not None else None,
-                network.activation,
-            )
-            for shape, learned in zip(network.layers, self.parameters.layers)
-        ]
+        layers = as_layers(network, self.parameters)
         presentation = Presentation(
             layers, self.trains, self.potentials, float(log_likelihood), output_slope
         )

@@ -17,6 +17,8 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_sco
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.estimator_checks import (
+    check_classifiers_classes,
+    check_classifiers_train,
     check_dataframe_column_names_consistency,
     check_estimator,
 )
@@ -47,12 +49,23 @@ EXPECTED_FAILED_CHECKS = {
     "place in X, so that equal images get different spikes",
     "check_methods_subset_invariance": "the spikes that encode a presentation depend on its place "
     "in X, so that equal images get different spikes",
+    "check_classifiers_classes": "decisions are drawn, so predict need not choose the class that "
+    "decision_function finds most probable",
+    "check_classifiers_train": "decisions are drawn, so predict need not choose the class that "
+    "decision_function finds most probable",
 }
 
 
 def small(**parameters):
     settings = dict(n_steps=3, n_basis=2, n_epochs=1, device="runtime", random_state=1)
     return glm.GLMClassifier(**{**settings, **parameters})
+
+
+class WithoutProbabilities(glm.GLMClassifier):
+    """Checks of decisions that do not compare them with probabilities."""
+
+    predict_proba = property()
+    decision_function = property()
 
 
 def assert_same_learned(first, second):
@@ -87,6 +100,17 @@ def test_checks_of_scikit_learn():
     declared = {result["check_name"] for result in results if result["status"] == "xfail"}
     assert declared == set(EXPECTED_FAILED_CHECKS)
     assert sum(result["status"] == "passed" for result in results) >= 45
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("check", [check_classifiers_classes, check_classifiers_train])
+def test_checks_of_decisions_without_probabilities(check):
+    classifier = WithoutProbabilities(
+        n_steps=2, n_basis=1, n_epochs=1, learning_rate=1.0, bias_init=-1.0,
+        device="runtime", scale_inputs=True, verbose=False,
+    )  # fmt: skip
+    assert not hasattr(classifier, "predict_proba")
+    check("WithoutProbabilities", classifier)
 
 
 def test_columns_of_data_frames(tmp_path):

@@ -1,0 +1,252 @@
+"""Decisions with a held error."""
+
+import math
+from copy import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import NotFittedError
+
+from ..classifier.classifier import GLMClassifier
+from ..classifier.labels import check_known
+from ..core.decisions import REJECTED
+from ..support.validation import real
+from .scores import Scores, check_classifier, step_scores
+from .thresholds import Tested, checked_thresholds, first_above
+
+
+class ConfidentDecision:
+    """Decide in the first step in which a class is sure enough, or abstain.
+
+    In step t, the inputs so far give the probability that each output spikes first (or, with rate
+    decoding, most often) by step t, in closed form.  Divided by their sum they say how probable
+    each class is, given that there is a decision by then.  The presentation is decided for the most
+    probable class in the first step in which this probability reaches a threshold.  Output
+    spikes play no part, so the only randomness is that of the encoding and of hidden neurons.
+
+    `calibrate` finds the threshold from data that training did not see.  The guarantee: if
+    presentations in calibration and later ones are drawn independently from one distribution, then
+    with a probability of at least `confidence` (over the calibration data), the error among
+    decided presentations, which is the probability that a new presentation is decided wrongly
+    given that it is decided, is at most `error`.  It does not hold for each class by
+    itself, nor after an attack.  There may be too few data to hold a small error: without any
+    mistake, about ``6 / error`` decided presentations are needed.  Then all are abstained
+    from.
+
+    Parameters
+    ----------
+    clf : GLMClassifier
+        Fitted; not changed.
+    error : float
+        The largest error among decided presentations.
+    confidence : float
+        With what probability it is held.
+
+    Attributes
+    ----------
+    threshold_ : float
+        The probability at which to decide; above 1 if no threshold holds the error.
+    tested_ : list of glmbrian.confident.thresholds.Tested
+        What calibration found for each threshold.
+
+    Examples
+    --------
+    >>> import numpy as np, glmbrian as glm
+    >>> X = np.repeat([[1.0, 0.0], [0.0, 1.0]] * 100, 20, axis=1)
+    >>> y = ["left", "right"] * 100
+    >>> classifier = glm.GLMClassifier(n_steps=8, n_basis=2, n_epochs=1, learning_rate=0.1,
+    ...                                device="runtime", random_state=1).fit(X, y)
+    >>> confident = glm.ConfidentDecision(classifier, error=0.05).calibrate(X, y)
+    >>> labels, steps = confident.predict(X[:2])
+    >>> labels.tolist()
+    ['left', 'right']
+    >>> bool(steps.max() < 8)
+    True
+    """
+
+    threshold_: float
+    tested_: list[Tested]
+
+    def __init__(self, clf: GLMClassifier, error: float = 0.05, confidence: float = 0.95) -> None:
+        self.clf = check_classifier(clf)
+        self.error = _fraction(error, "error")
+        self.confidence = _fraction(confidence, "confidence")
+
+    def __repr__(self):
+        found = f", threshold={self.threshold_:.6g}" if hasattr(self, "threshold_") else ""
+        return (
+            f"ConfidentDecision({self.clf!r}, error={self.error}, confidence={self.confidence}{found})"
+        )
+
+    def calibrate(self, X: ArrayLike, y: ArrayLike, first_presentation: int = 0) -> "ConfidentDecision":
+        """Find the threshold that holds the error.
+
+        28 thresholds, fixed beforehand, are tested from the strictest to the most lenient one; the
+        most lenient one that is accepted counts.  Each test is exact (binomial, as in the
+        Clopper-Pearson bound), and their levels add up to ``1 - confidence``; a test that is passed
+        hands its level on to the next one.
+
+        Parameters
+        ----------
+        X : array_like
+            As for `GLMClassifier.fit`, but presentations that training did not see.
+        y : array_like, shape (n,)
+            Class labels.
+        first_presentation : int
+            As for `GLMClassifier.predict`.  Later presentations should have other numbers.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the classifier is not fitted.
+        TypeError, ValueError
+            If an argument is not valid.
+
+        Examples
+        --------
+        >>> import numpy as np, glmbrian as glm
+        >>> X = np.repeat([[1.0, 0.0], [0.0, 1.0]] * 100, 20, axis=1)
+        >>> y = ["left", "right"] * 100
+        >>> classifier = glm.GLMClassifier(n_steps=8, n_basis=2, n_epochs=1, learning_rate=0.1,
+        ...                                device="runtime", random_state=1).fit(X, y)
+        >>> confident = glm.ConfidentDecision(classifier, error=0.05).calibrate(X, y)
+        >>> 0.5 < confident.threshold_ < 1
+        True
+        """
+        scores = step_scores(self.clf, X, first_presentation)
+        y = check_known(y, len(scores.best), self.clf.classes_, "classes_")
+        right = self.clf.classes_[scores.best] == y[:, np.newaxis]
+        self.tested_ = checked_thresholds(scores.log_odds, right, self.error, self.confidence)
+        self._log_odds = min(
+            (tested.threshold for tested in self.tested_ if tested.accepted), default=math.inf
+        )
+        self.threshold_ = 1 / (1 + math.exp(-self._log_odds)) if self._log_odds < math.inf else math.inf
+        return self
+
+    def predict(
+        self, X: ArrayLike, first_presentation: int = 0
+    ) -> tuple[np.ndarray, NDArray[np.int64]]:
+        """Decide, or abstain.
+
+        Parameters
+        ----------
+        X : array_like
+            As for `GLMClassifier.fit`.
+        first_presentation : int
+            As for `GLMClassifier.predict`.
+
+        Returns
+        -------
+        labels : ndarray, shape (n,)
+            -1 marks presentations abstained from, if the classes are numbers other than -1.
+            Otherwise None does, in an array of objects.
+        steps : ndarray of int, shape (n,)
+            Steps of the decisions, from 1; 0 marks presentations abstained from, after all steps.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before `calibrate`, or if the classifier is not fitted.
+        TypeError, ValueError
+            If an argument is not valid.
+
+        Examples
+        --------
+        Too few presentations to hold an error of 1%:
+
+        >>> import numpy as np, glmbrian as glm
+        >>> X, y = np.repeat([[1.0, 0.0], [0.0, 1.0]] * 50, 20, axis=1), [0, 1] * 50
+        >>> classifier = glm.GLMClassifier(n_steps=8, n_basis=2, n_epochs=1, learning_rate=0.1,
+        ...                                device="runtime", random_state=1).fit(X, y)
+        >>> confident = glm.ConfidentDecision(classifier, error=0.01).calibrate(X, y)
+        >>> confident.predict(X[:2])
+        (array([-1, -1]), array([0, 0]))
+        """
+        labels, steps, _ = self._decide(X, first_presentation)
+        return labels, steps
+
+    def evaluate(self, X: ArrayLike, y: ArrayLike, first_presentation: int = 0) -> dict[str, Any]:
+        """Measure error, coverage and cost, beside those of the classifier's own decisions.
+
+        Parameters
+        ----------
+        X : array_like
+            As for `GLMClassifier.fit`.
+        y : array_like, shape (n,)
+            Class labels.
+        first_presentation : int
+            As for `GLMClassifier.predict`.
+
+        Returns
+        -------
+        dict
+            ``error`` (wrong among decided presentations; 0 if there are none), ``coverage`` (the
+            fraction that is decided), ``mean_decision_step`` (of all presentations; those abstained
+            from take all steps), ``operations_per_class`` (input spikes until then) and
+            ``own_decisions``, what `GLMClassifier.evaluate` returns for the same presentations.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError, TypeError, ValueError
+            As for `predict`.
+
+        Examples
+        --------
+        >>> import numpy as np, glmbrian as glm
+        >>> X = np.repeat([[1.0, 0.0], [0.0, 1.0]] * 100, 20, axis=1)
+        >>> y = ["left", "right"] * 100
+        >>> classifier = glm.GLMClassifier(n_steps=8, n_basis=2, n_epochs=1, learning_rate=0.1,
+        ...                                device="runtime", random_state=1).fit(X, y)
+        >>> confident = glm.ConfidentDecision(classifier, error=0.05).calibrate(X, y)
+        >>> measured = confident.evaluate(X, y, first_presentation=200)
+        >>> measured["error"], measured["coverage"] > 0.9
+        (0.0, True)
+        """
+        labels, steps, scores = self._decide(X, first_presentation)
+        y = check_known(y, len(steps), self.clf.classes_, "classes_")
+        decided, n_steps = steps > 0, scores.best.shape[1]
+        until = np.where(decided, steps, n_steps)
+        wrong = np.array([label != right for label, right in zip(labels[decided], y[decided])])
+        # A copy, so that the user's `decisions_` stay.
+        own = copy(self.clf).evaluate(X, y, first_presentation)
+        return {
+            "error": float(wrong.mean()) if len(wrong) else 0.0,
+            "coverage": float(decided.mean()),
+            "mean_decision_step": float(until.mean()),
+            "operations_per_class": float(scores.input_spikes[np.arange(len(until)), until - 1].mean()),
+            "own_decisions": own,
+        }
+
+    def _decide(self, X, first_presentation) -> tuple[np.ndarray, NDArray[np.int64], Scores]:
+        if not hasattr(self, "threshold_"):
+            raise NotFittedError(
+                "this ConfidentDecision has no threshold yet; call calibrate, with presentations that "
+                "training did not see"
+            )
+        scores = step_scores(self.clf, X, first_presentation)
+        steps = first_above(scores.log_odds, self._log_odds)
+        labels = self.clf.classes_[scores.best[np.arange(len(steps)), steps]]
+        return _with_abstentions(labels, steps < 0, self.clf.classes_), steps + 1, scores
+
+
+def _with_abstentions(labels, abstained, classes):
+    if classes.dtype.kind in "iuf" and REJECTED not in classes.tolist():
+        if labels.dtype.kind == "u":
+            labels = labels.astype(np.int64 if labels.dtype.itemsize < 8 else float)
+        labels[abstained] = REJECTED
+        return labels
+    labels = labels.astype(object)
+    labels[abstained] = None
+    return labels
+
+
+def _fraction(value, name):
+    value = real(value, name, 0, 1, strict=True)
+    if value == 1:
+        raise ValueError(f"{name} must be below 1, got 1")
+    return value

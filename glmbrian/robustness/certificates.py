@@ -1,0 +1,176 @@
+"""Bounds that hold for every change of a few input spikes."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..core.batches import BatchedLayer
+from ..core.objectives import check_decides_as_defined
+from ..support.progress import Progress
+from ..support.validation import integer
+from .changes import Kind, get_kind
+from .target import prepare_target
+
+
+def certified(
+    clf: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    budget: int,
+    kind: str | Kind = "flip",
+    *,
+    first_presentation: int = 0,
+) -> NDArray[np.bool_]:
+    """Return which presentations no change of a few input spikes can lead astray.
+
+    A presentation is certified if the right class is the most probable one, the largest entry of
+    its row of ``clf.predict_proba``, after every change of at most `budget` input spikes.
+    That a presentation is not certified does not mean that there is such a change.
+
+    The bound: the potential of an output in a step moves by the sum of kernel values, one for
+    each change.  So no change moves it beyond the sum of the `budget` greatest positive, or
+    negative, values among all allowed changes.  For all potentials in this range, the
+    probability that the right output spikes first is at least as large as with its lowest
+    potentials and the highest ones of all others; for a wrong output, the reverse is an upper bound.
+
+    Parameters
+    ----------
+    clf : GLMClassifier
+        Fitted, without hidden layers, and with first-to-spike decoding, or with a custom objective
+        that defines `is_certain`.
+    X : array_like, shape (n, n_inputs) or (n, n_steps, n_inputs)
+        Intensities, encoded by the spikes that ``clf.predict`` sees; or spike trains.
+    y : array_like, shape (n,)
+        The right labels.
+    budget : int
+        The most spikes that are changed.
+    kind : {"flip", "add", "remove"} or Kind
+    first_presentation : int
+        As for `GLMClassifier.predict`.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+
+    Raises
+    ------
+    sklearn.exceptions.NotFittedError
+        Before training.
+    TypeError, ValueError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> import numpy as np, glmbrian as glm
+    >>> X, y = np.repeat([[1.0, 0.0], [0.0, 1.0]] * 10, 20, axis=1), ["left", "right"] * 10
+    >>> classifier = glm.GLMClassifier(n_steps=4, n_basis=2, n_epochs=5, learning_rate=0.1,
+    ...                                device="runtime", random_state=1).fit(X, y)
+    >>> glm.robustness.certified(classifier, X[:2], y[:2], budget=1).tolist()
+    [True, True]
+    """
+    target = prepare_target(clf, X, y, first_presentation)
+    if target.n_hidden_layers:
+        raise ValueError(
+            "clf must be without hidden layers, since bounds are known only for such networks, got "
+            f"hidden={clf.hidden}"
+        )
+    check_decides_as_defined(target.test.objective, "is_certain")
+    budget, kind = integer(budget, "budget", 0), get_kind(kind)
+    test, labels = target.test, target.labels
+    first = test.batched.first
+    found = np.empty(len(labels), dtype=bool)
+    with Progress("bounding", len(found), clf.verbose) as progress:
+        for block in test.blocks():
+            trains = test.trains(block)
+            signs = np.where(kind.allowed(trains), 1.0 - 2.0 * trains, 0.0)
+            drive = first.drive(trains)
+            falls, rises = largest_effects(first, signs, budget)
+            found[block.rows] = test.objective.is_certain(
+                drive + falls,
+                drive + rises,
+                labels[block.rows],
+                test.layers[-1].activation,
+                clf.on_silence,
+            )
+            progress(block.rows.stop)
+    return found
+
+
+def largest_effects(
+    layer: BatchedLayer, signs: NDArray[np.float64], budget: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return by how much changes of at most `budget` spikes lower and raise potentials at most.
+
+    Parameters
+    ----------
+    layer : BatchedLayer
+    signs : ndarray of float, shape (n, T, N_X)
+        1 where a spike may be added, -1 where one may be removed, else 0.
+    budget : int
+
+    Returns
+    -------
+    falls, rises : ndarray of float, shape (n, T, N)
+        At most 0, and at least 0.
+    """
+    n, n_steps, n_inputs = signs.shape
+    falls, rises = (np.zeros((n, n_steps, layer.layer.n)) for _ in range(2))
+    if budget == 0:
+        return falls, rises
+    for step in range(1, n_steps):
+        # The kernel values of spikes in each step before
+        lags = step - 1 - np.arange(step)
+        kernels = layer.kernels[:, n_steps + lags].transpose(1, 0, 2)
+        for neuron in range(layer.layer.n):
+            effects = (signs[:, :step] * kernels[..., neuron]).reshape(n, -1)
+            if budget < effects.shape[1] // 2:
+                ends = np.partition(effects, [budget - 1, effects.shape[1] - budget], axis=1)
+                low, high = ends[:, :budget], ends[:, -budget:]
+            else:
+                ends = np.sort(effects, axis=1)
+                low, high = ends[:, :budget], ends[:, -budget:]
+            falls[:, step, neuron] = np.minimum(low, 0).sum(axis=1)
+            rises[:, step, neuron] = np.maximum(high, 0).sum(axis=1)
+    return falls, rises
+
+
+def certified_accuracy(
+    clf: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    budget: int,
+    kind: str | Kind = "flip",
+    *,
+    first_presentation: int = 0,
+) -> float:
+    """Return the fraction of presentations that are `certified`.
+
+    For no attack of at most `budget` spikes is the right class the most probable one in a smaller
+    fraction.
+
+    Parameters
+    ----------
+    clf, X, y, budget, kind, first_presentation
+        As for `certified`.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    sklearn.exceptions.NotFittedError, TypeError, ValueError
+        As for `certified`.
+
+    Examples
+    --------
+    >>> import numpy as np, glmbrian as glm
+    >>> X, y = np.repeat([[1.0, 0.0], [0.0, 1.0]] * 10, 20, axis=1), ["left", "right"] * 10
+    >>> classifier = glm.GLMClassifier(n_steps=4, n_basis=2, n_epochs=5, learning_rate=0.1,
+    ...                                device="runtime", random_state=1).fit(X, y)
+    >>> [glm.robustness.certified_accuracy(classifier, X, y, budget) for budget in (1, 100)]
+    [1.0, 0.0]
+    """
+    held = certified(clf, X, y, budget, kind, first_presentation=first_presentation)
+    return float(held.mean())

@@ -1,0 +1,87 @@
+"""The certified bound: never violated by any change in small networks."""
+
+import os
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+import glmbrian as glm
+from glmbrian.core.decisions import ON_SILENCE, ON_TIE
+from glmbrian.robustness import KINDS, attack, certified, certified_accuracy
+
+N_STEPS, N_IN, N_OUT = 3, 3, 3
+EXHAUSTIVE = os.environ.get("GLMBRIAN_EXHAUSTIVE") == "1"
+N_NETWORKS = 10_000 if EXHAUSTIVE else 300
+SETTINGS = dict(n_steps=N_STEPS, n_basis=2, n_epochs=1, device="runtime", random_state=1, verbose=False)
+
+
+def changed(train, kind, budget):
+    """Return all trains after at most `budget` changes."""
+    places = np.flatnonzero(KINDS[kind].allowed(train[np.newaxis])[0])
+    chosen = [one for size in range(budget + 1) for one in combinations(places, min(size, len(places)))]
+    trains = np.repeat(train.reshape(1, -1), len(chosen), axis=0)
+    for row, flips in zip(trains, chosen):
+        row[list(flips)] ^= 1
+    return trains.reshape(-1, *train.shape)
+
+
+def test_no_change_violates_the_bound():
+    X = np.random.default_rng(0).random((N_OUT, N_IN))
+    classifier = glm.GLMClassifier(**SETTINGS).fit(X, np.arange(N_OUT))
+    n_certified, n_tight = 0, 0
+    for seed in range(N_NETWORKS):
+        random = np.random.default_rng(seed)
+        classifier.set_params(
+            on_tie=random.choice(ON_TIE).item(),
+            on_silence=random.choice(ON_SILENCE).item(),
+            activation=random.choice(["sigmoid", "probit", "cloglog"]).item(),
+        )
+        classifier.weights_ = random.normal(
+            scale=random.choice([0.05, 0.2, 1.0]), size=classifier.weights_.shape
+        )
+        classifier.bias_ = random.normal(scale=2.0, size=N_OUT)
+        train = random.integers(0, 2, (N_STEPS, N_IN)).astype(np.uint8)
+        kind, budget = random.choice(sorted(KINDS)).item(), int(random.integers(0, 3))
+        trains = changed(train, kind, budget)
+        probabilities = classifier.predict_proba(trains)
+        label = int(probabilities[0].argmax())
+        is_held = bool(np.all(probabilities.argmax(axis=1) == label))
+        is_certified = bool(certified(classifier, train[np.newaxis], [label], budget, kind)[0])
+        assert is_held or not is_certified, seed
+        n_certified += is_certified
+        n_tight += is_held
+    # The bound says something.
+    assert n_certified > 0.2 * n_tight
+
+
+def test_wrong_ones_are_not_certified():
+    digits = glm.datasets.load_mnist((5, 7), 50, 50)
+    classifier = glm.GLMClassifier(**SETTINGS).fit(digits.X_train, digits.y_train)
+    held = certified(classifier, digits.X_test, digits.y_test, 0)
+    probabilities = classifier.predict_proba(digits.X_test)
+    right = classifier.classes_[probabilities.argmax(axis=1)] == digits.y_test
+    assert not np.any(held & ~right)
+
+
+def test_larger_budgets_certify_less_and_attacks_stay_above():
+    digits = glm.datasets.load_mnist((5, 7), 100, 100)
+    classifier = glm.GLMClassifier(**{**SETTINGS, "n_steps": 4, "n_epochs": 5})
+    classifier.fit(digits.X_train, digits.y_train)
+    X, y = digits.X_test, digits.y_test
+    accuracies = [certified_accuracy(classifier, X, y, budget) for budget in (0, 1, 3, 2000)]
+    assert accuracies[0] > accuracies[1] > accuracies[2] >= accuracies[3] == 0
+    held = certified(classifier, X, y, 1)
+    probabilities = classifier.predict_proba(attack(classifier, X, y, 1))
+    assert np.all((classifier.classes_[probabilities.argmax(axis=1)] == y)[held])
+
+
+def test_networks_without_a_bound():
+    digits = glm.datasets.load_mnist((5, 7), 10, 10)
+    for parameters, match in (
+        (dict(hidden=(3,)), "hidden layers"),
+        (dict(decoding="rate"), "no bound"),
+    ):
+        classifier = glm.GLMClassifier(**SETTINGS, **parameters).fit(digits.X_train, digits.y_train)
+        with pytest.raises(ValueError, match=match):
+            certified(classifier, digits.X_test, digits.y_test, 1)
