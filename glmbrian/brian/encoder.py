@@ -19,7 +19,7 @@ from ..support.validation import integer
 from .arguments import check_brian_arguments
 from .filters import STEP_COUNT
 from .functions import glm_bernoulli, glm_step
-from .internals import generate_in_double_precision, planned_steps
+from .internals import generate_in_double_precision, planned_steps, share_code_of_runs
 from .streams import warn_of_equal_draws
 from .target import add_index_alias, current_target, index_name, shared_flag
 
@@ -151,6 +151,7 @@ class RateEncoder(Described, NeuronGroup):
         if len(images) > 1:
             self._change_images(image_levels, index)
         generate_in_double_precision(self)
+        share_code_of_runs(self)
 
     def _change_images(self, image_levels, index):
         """Show the images in turn."""

@@ -3,6 +3,7 @@
 The NumPy versions come from `glmbrian.core`; the C++ and Cython code is here.
 """
 
+from functools import lru_cache
 from importlib import resources
 from typing import Any
 
@@ -11,7 +12,7 @@ from brian2 import Function, second
 from brian2.utils.stringtools import get_identifiers
 
 from ..core.activations import CLOGLOG, PROBIT, SIGMOID, Activation
-from ..core.randomness import bernoulli, join_key, uniforms
+from ..core.randomness import UniformsOf, bernoulli, join_key, uniforms
 
 #: Prefix of C++ functions.  GeNN defines the macro for code that runs on a GPU.
 CPP_FUNCTION = """
@@ -91,11 +92,33 @@ def _brian_function(name, in_numpy, cpp, cython, more_arguments=(), returns=("fl
     return function
 
 
+@lru_cache(maxsize=20)
+def _joined(low, high):
+    return int(join_key(low, high))
+
+
+class _Uniforms:
+    """`uniforms`, prepared for the indices of the last call: a group draws for all its neurons."""
+
+    def __init__(self):
+        self._draws = UniformsOf(np.zeros(0, dtype=int))
+
+    def __call__(self, low, high, presentation, step, index):
+        if not all(isinstance(value, np.integer) for value in (low, high, presentation, step)):
+            return uniforms(join_key(low, high), presentation, step, index)
+        draws = self._draws
+        if draws.index is not index:
+            if not (isinstance(index, np.ndarray) and index.base is None):
+                return uniforms(join_key(low, high), presentation, step, index)
+            self._draws = draws = UniformsOf(index)
+        return draws(_joined(int(low), int(high)), int(presentation), int(step))
+
+
 #: Brian function of (key_low, key_high, presentation, step, index): a uniform
 #: draw from [0, 1), see `uniforms`.
 glm_uniform = _brian_function(
     "glm_uniform",
-    lambda low, high, *counters: uniforms(join_key(low, high), *counters),
+    _Uniforms(),
     """
 SUPPORT_CODE_FUNC double THIS
 {

@@ -8,7 +8,8 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from functools import cache
@@ -18,13 +19,17 @@ from typing import Any
 import brian2
 import numpy as np
 from brian2 import Function, Network, NumpyCodeObject, prefs
+from brian2.codegen.codeobject import create_runner_codeobj
 from brian2.core.functions import FunctionImplementationContainer
 from brian2.core.spikesource import SpikeSource
-from brian2.core.variables import DynamicArrayVariable, Variables
+from brian2.core.variables import ArrayVariable, Constant, DynamicArrayVariable, Variables
 from brian2.devices.cpp_standalone.device import CPPStandaloneDevice
 from brian2.devices.device import all_devices, get_device
+from brian2.groups.group import CodeRunner
 from brian2.utils.logger import catch_logs
+from joblib import cpu_count
 
+from ..support.validation import warn
 from .subgroups import whole_group
 from .target import runs_at_once
 
@@ -124,6 +129,70 @@ def forget_values(variables: Iterable[Any]) -> None:
     """
     for variable in variables:
         get_device().array_cache[variable] = None
+
+
+def changed_by_operations(variables: Iterable[Any]) -> None:
+    """Say that functions which a run calls change these variables, though its code does not name them.
+
+    On the runtime device there is nothing to do.
+    """
+    if not runs_at_once(get_device()):
+        forget_values(variables)
+
+
+def private_arrays(owner: Any, **values: np.ndarray) -> list[Any]:
+    """Return constant Brian arrays with these values, for native code.
+
+    They belong to `owner`, whose own variables, which users see and set, do not include them.
+    """
+    variables = Variables(owner)
+    for name, array in values.items():
+        variables.add_array(
+            name,
+            size=array.size,
+            values=array,
+            dtype=array.dtype,
+            constant=True,
+            read_only=True,
+            index="0",
+        )
+    return [variables[name] for name in values]
+
+
+def replace_pathway_code(pathway: Any, choose: Callable[[], tuple[Any, str] | None]) -> None:
+    """Let the method `choose` say, before each run, what a synaptic pathway does in place of its own code.
+
+    It returns a group and a statement that Brian then runs for that group, once in each step in which
+    the pathway would run; or None for Brian's own code and queue.
+    """
+    pathway.__class__ = _with_replaced_code(type(pathway))  # type: ignore[arg-type]
+    pathway.add_attribute("choose")
+    pathway.choose = weakref.WeakMethod(choose)  # Brian simulates objects for as long as they live
+
+
+@cache
+def _with_replaced_code(pathway_class):
+    class Pathway(pathway_class):
+        def create_code_objects(self, run_namespace):
+            choose = self.choose()
+            replacement = choose and choose()
+            if replacement is None:
+                super().create_code_objects(run_namespace)
+                return
+            group, code = replacement
+            self.codeobj = create_runner_codeobj(
+                group,
+                code,
+                "stateupdate",
+                run_namespace={},
+                name=f"{self.name}_codeobject*",
+                check_units=False,
+                codeobj_class=self.codeobj_class,
+            )
+            self.code_objects[:] = [weakref.proxy(self.codeobj)]
+
+    Pathway.__name__ = pathway_class.__name__
+    return Pathway
 
 
 def remember_values(variable: Any, values: Any) -> None:
@@ -331,6 +400,91 @@ def double_precision() -> Iterator[None]:
         yield
     finally:
         prefs.core.default_float_dtype = before
+
+
+def share_code_of_runs(group: Any) -> None:
+    """Make the runs of a standalone program share the code of a group's own operations.
+
+    For each run Brian generates a C++ file for each operation, so that a program of hundreds of runs
+    has thousands of files to compile, nearly all of them equal.
+    """
+    for runner in group.contained_objects:
+        if isinstance(runner, CodeRunner):
+            runner.__class__ = _sharing_code(type(runner))  # type: ignore[assignment, arg-type]
+
+
+@cache
+def _sharing_code(runner_class):
+    class Runner(runner_class):
+        def create_code_objects(self, run_namespace):
+            super().create_code_objects(run_namespace)
+            if runs_at_once(get_device()):
+                return
+            for number, new in enumerate(self.code_objects):
+                old = _equal_code_object(new.name)
+                if self.codeobj is not None and self.codeobj.name == new.name:
+                    self.codeobj = old
+                self.code_objects[number] = weakref.proxy(old)
+
+    Runner.__name__ = runner_class.__name__
+    return Runner
+
+
+def _equal_code_object(name):
+    """Return an earlier code object that does the same as the one called `name`, or this one itself.
+
+    An earlier one takes its place in the program.
+    """
+    device = get_device()
+    new = device.code_objects[name]
+    for old in device.code_objects.values():
+        if old is new:
+            break
+        if old.template_name == new.template_name and _program_text(old) == _program_text(new):
+            del device.code_objects[name]
+            if name in device.profiled_codeobjects:
+                device.profiled_codeobjects.remove(name)
+            return old
+    return new
+
+
+def _program_text(code_object):
+    """Return all that a code object contributes to the files of a program, without its name."""
+    code = code_object.code
+    texts = code.values() if isinstance(code, Mapping) else [code]
+    files = [str(text).replace(code_object.name, "") for text in texts]
+    constants = {
+        name: variable.value if isinstance(variable, Constant) else variable
+        for name, variable in code_object.variables.items()
+        if isinstance(variable, (Constant, ArrayVariable))
+    }
+    return files, constants
+
+
+#: From this many C++ files on, a compiler for each at once needs too much memory.
+_MANY_FILES = 100
+
+_warned_of_compilers: weakref.WeakSet = weakref.WeakSet()
+
+
+def warn_of_many_compilers(brian_object: Any) -> None:
+    """Warn, once a network, if building its standalone program would start very many compilers.
+
+    With Brian's own preference, make starts a compiler for every file at once.
+    """
+    device = get_device()
+    if runs_at_once(device) or prefs.devices.cpp_standalone.extra_make_args_unix != ["-j"]:
+        return
+    n_files = len(device.code_objects)
+    if n_files < _MANY_FILES or any(net in _warned_of_compilers for net in networks_with(brian_object)):
+        return
+    _warned_of_compilers.update(networks_with(brian_object))
+    warn(
+        f"this program consists of {n_files} C++ files so far, and Brian's preference for make starts a "
+        "compiler for each of them at once, which can exhaust the memory. Before you build it, bound "
+        "them, for example by prefs.devices.cpp_standalone.extra_make_args_unix = "
+        f"['-j{cpu_count()}']"
+    )
 
 
 def generate_in_double_precision(group: Any) -> None:

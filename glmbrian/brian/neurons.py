@@ -30,22 +30,24 @@ from .filters import (
     LONGEST_SHIFT_REGISTER,
     STEP_COUNT,
     StateUpdater,
-    add_ring,
     is_geometric,
     pending_names,
     recursion,
-    ring_buffer,
     shift_register,
     trace_names,
 )
 from .functions import glm_uniform, namespace_of
 from .internals import (
     UnknownName,
+    changed_by_operations,
     explain_unknown_variables,
     generate_in_double_precision,
     run_args,
+    share_code_of_runs,
+    warn_of_many_compilers,
 )
 from .own_code import check_equations, check_method, check_statements, double_precision_of
+from .ring import RING, add_ring, ring_buffer, ring_values, ring_variables
 from .streams import warn_of_equal_draws
 from .target import add_index_alias, current_target, index_name, shared_flag
 from .time_steps import require_step
@@ -61,7 +63,8 @@ _RESERVED = ("feedback", "pending", "bias", "key", "clamp", "presentation", "w")
 
 #: Attributes, functions and indices of groups and subgroups, which are not variables of the model.
 _TAKEN = {
-    "activation", "draw_key", "feedback_basis", "filter_state", "fitted_dt", "glm_ring", "glm_uniform",
+    "activation", "draw_key", "feedback_basis", "filter_state", "fitted_dt", "glm_ring", "glm_ring_arriving",
+    "glm_uniform",
     "i", "kernels", "model_variables", "ring", "source", "start", "stop", _INDEX_ALIAS,
 }  # fmt: skip
 
@@ -246,7 +249,8 @@ class GLMNeurons(Described, NeuronGroup):
         if use_recursion:
             filtering, pending = recursion(matrix, channels, added), trace_names(len(channels))
         elif use_ring:
-            filtering, namespace["glm_ring"] = ring_buffer(matrix, channels, "glm_ring", added)
+            filtering, functions = ring_buffer(matrix, channels, "glm_ring", added)
+            namespace.update(functions)
             pending = []
         else:
             filtering, pending = shift_register(matrix, channels, added), pending_names(window)
@@ -269,7 +273,7 @@ class GLMNeurons(Described, NeuronGroup):
             {STEP_COUNT} : integer {shared}
         """
         integers = {"clamp", "key_low", "key_high", "presentation", "first_step", STEP_COUNT}
-        names = {*reals, *integers, "ring"}
+        names = {*reals, *integers, RING}
         own, own_reset = None, ""
         if not (equations is reset is method is None):
             taken = names | _TAKEN | set(dir(type(self)))
@@ -305,8 +309,12 @@ class GLMNeurons(Described, NeuronGroup):
             order=order,
             name=name,
         )
+        if not (feedback_weights or own_reset):
+            # Brian asks for a reset, even if there is nothing to do.
+            self.resetter["spike"].active = False
         add_index_alias(self, _INDEX_ALIAS)
         generate_in_double_precision(self)
+        share_code_of_runs(self)
         # Declare attributes that are not state variables: Brian would treat a later
         # assignment as a misspelt state variable.
         for key, value in dict(
@@ -332,8 +340,8 @@ class GLMNeurons(Described, NeuronGroup):
         )
         explain_unknown_variables(self, explanations)
         if use_ring:
-            add_ring(self, window)
-            self.filter_state = self.filter_state + ["ring"]
+            add_ring(self, matrix)
+            self.filter_state = self.filter_state + [RING]
         self.key_low, self.key_high = draw_key
 
     @property
@@ -442,16 +450,16 @@ class GLMNeurons(Described, NeuronGroup):
     def get_states(self, *args: Any, level: int = 0, **kwds: Any) -> Any:
         """Like `brian2.NeuronGroup.get_states`, but includes all input that has arrived."""
         states = super().get_states(*args, level=level + 1, **kwds)
-        if isinstance(states, dict) and "ring" in states:
+        if isinstance(states, dict) and RING in states:
             # Brian treats the ring as one number, and reads only the first.
-            states["ring"] = self.variables["ring"].get_value().copy()
+            states[RING] = ring_values(self.variables[RING].get_value())
         return states
 
     def set_states(self, values: Any, *args: Any, level: int = 0, **kwds: Any) -> None:
         """Like `brian2.NeuronGroup.set_states`, for what `get_states` returned."""
-        if isinstance(values, dict) and "ring" in values:
+        if isinstance(values, dict) and RING in values:
             values = dict(values)
-            self.variables["ring"].set_value(values.pop("ring"))
+            self.variables[RING].set_value(values.pop(RING))
         super().set_states(values, *args, level=level + 1, **kwds)
 
     def before_run(self, run_namespace: Any) -> None:
@@ -465,7 +473,11 @@ class GLMNeurons(Described, NeuronGroup):
                 f"defined where the run is called: {error.args[0]}"
             ) from None
         warn_of_equal_draws(self)
+        warn_of_many_compilers(self)
         super().before_run(run_namespace)
+        if RING in self.variables:
+            channels = (self.variables[name] for name in self.filter_state)
+            changed_by_operations([*channels, *ring_variables(self)])
 
     def _title(self):
         return f"{type(self).__name__} {self.name!r} with {len(self)} neurons"

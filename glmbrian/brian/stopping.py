@@ -17,6 +17,7 @@ from .internals import (
     network_of,
     read_time_after_program,
     require_spikes,
+    share_code_of_runs,
     spike_array,
 )
 from .operations import new_operation
@@ -88,6 +89,7 @@ class FirstSpikeStop(Described, Group):
         self.run_regularly(
             f"done = {function}(done)", clock=group.clock, when="end", name=f"{self.name}_operation"
         )
+        share_code_of_runs(self)
 
     def after_run(self) -> None:
         super().after_run()

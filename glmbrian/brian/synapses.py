@@ -15,16 +15,21 @@ from ..support.display import Described
 from ..support.validation import broadcast_array, check_size, choice, finite_array
 from .arguments import check_brian_arguments
 from .connectivity import check_distinct, evaluate_weights, find_pairs
+from .filters import STEP_COUNT
 from .internals import (
+    changed_by_operations,
     explain_unknown_variables,
     generate_in_double_precision,
     remember_values,
+    replace_pathway_code,
     require_spikes,
     run_args,
+    share_code_of_runs,
     time_steps_may_differ,
 )
 from .neurons import GLMNeurons, channel_names
 from .own_code import check_assignments, check_equations, check_statements, double_precision_of
+from .rows import find_rows, operation_name, row_operation
 from .subgroups import span, whole_group
 from .target import current_target
 from .write_through import WriteThrough
@@ -184,6 +189,9 @@ class GLMSynapses(Described, Synapses):
             _pre=np.zeros(0, dtype=np.int32),
             _post=np.zeros(0, dtype=np.int32),
             _is_learned=False,
+            _own_on_pre=bool(own_on_pre),
+            _uses_queue=False,
+            _adding_rows=None,
         ).items():
             self.add_attribute(key)
             setattr(self, key, value)
@@ -192,6 +200,9 @@ class GLMSynapses(Described, Synapses):
         )
         if own_model or own_on_pre:
             generate_in_double_precision(self)
+        if current_target().has_arrays:
+            replace_pathway_code(self.pre, self._row_code)
+        share_code_of_runs(self)
         for holder in self._holders():
             time_steps_may_differ(holder)
             # Brian refuses to run active synapses that have not been connected.
@@ -265,6 +276,27 @@ class GLMSynapses(Described, Synapses):
             _check_delays(holder)
         super().before_run(run_namespace)
 
+    def _row_code(self):
+        """Return the group and the code that add whole rows of weights, or None to use Brian's queue."""
+        # What has been in the queue once may still be there.
+        self._uses_queue = (
+            self._uses_queue
+            or self._is_learned  # a Trainer reads the queue
+            or self._own_on_pre
+            or self.event_driven is not None
+            or not _has_no_delays(self)
+        )
+        if self._uses_queue:
+            return None
+        neurons, name = whole_group(self.target), operation_name(self)
+        channels = [neurons.variables[channel] for channel in channel_names(self.kernel, self.basis)]
+        if self._adding_rows is None:
+            rows = find_rows(self._pre, self._post + span(self.target).start, len(self.source))
+            self._adding_rows = row_operation(self, self._variables(), channels, rows)
+        neurons.namespace[name] = self._adding_rows
+        changed_by_operations(channels)
+        return neurons, f"{STEP_COUNT} = {name}({STEP_COUNT})"
+
     def _add_pairs(self, pre, post):
         all_pre, all_post = np.concatenate([self._pre, pre]), np.concatenate([self._post, post])
         if self._pre.size:
@@ -272,10 +304,14 @@ class GLMSynapses(Described, Synapses):
         if not pre.size:
             return
         before = self._values()
+        delay = self.pre.variables["delay"]
+        has_no_delays = not delay.scalar and (not self._pre.size or _has_no_delays(self))
         for holder in self._holders():
             Synapses.connect(holder, i=pre, j=post)
             holder.active = True
-        self._pre, self._post = all_pre, all_post
+        if has_no_delays:  # nor do new synapses have any
+            remember_values(delay, np.zeros(all_pre.size))
+        self._pre, self._post, self._adding_rows = all_pre, all_post, None
         self._remember(np.concatenate([before, np.zeros((pre.size, len(self._weights)))]))
 
     def learned_weights(self) -> tuple[list[Any], NDArray[np.int_]]:
@@ -448,13 +484,23 @@ class GLMSynapses(Described, Synapses):
         return self.basis.kernels(self.w)
 
 
+def _delays(synapses):
+    """Return the delays, or None where they are not known before a run."""
+    try:
+        return np.asarray(synapses.pre.variables["delay"].get_value())
+    except NotImplementedError:  # on a standalone device, where code sets them when the program runs
+        return None
+
+
+def _has_no_delays(synapses):
+    delays = _delays(synapses)
+    return delays is not None and not delays.any()
+
+
 def _check_delays(synapses):
     """Raise if a delay is negative, as far as delays are known before a run."""
-    try:
-        delays = synapses.pre.variables["delay"].get_value()
-    except NotImplementedError:  # on a standalone device, where code sets them when the program runs
-        return
-    if np.any(np.asarray(delays) < 0):
+    delays = _delays(synapses)
+    if delays is not None and np.any(delays < 0):
         raise ValueError(
             f"delay of {synapses.name} must be at least 0, got {np.min(delays) * second!r}: a spike has "
             "an effect one step after it arrives, and never earlier"

@@ -7,7 +7,13 @@ module supplies the sizes, and where Brian stores its variables.
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from ..brian.internals import cpp_arriving_synapses, cpp_data, forget_values, spike_array
+from ..brian.internals import (
+    cpp_arriving_synapses,
+    cpp_data,
+    forget_values,
+    share_code_of_runs,
+    spike_array,
+)
 from ..brian.operations import new_operation
 from .reward import END_ORDER
 
@@ -29,6 +35,7 @@ def add_operations(trainer: "Trainer") -> None:
         order = max(pathway.order for _, pathway in pathways) + 1
         _add(trainer, f"record_{n}", _record(pathways), source_clock, when, order)
     _add(trainer, "end", _end, clock, "end", END_ORDER)
+    share_code_of_runs(trainer)
 
 
 def _add(trainer, operation, code, clock, when, order):
