@@ -1,0 +1,53 @@
+"""Threads that share the work on blocks of data."""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from threadpoolctl import threadpool_info, threadpool_limits
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+class Workers:
+    """As many threads as linear algebra would use, each with linear algebra in one thread.
+
+    Blocks of data are small, so threads within each product cost more than they gain,
+    and the other half of the work is not linear algebra.  Results come in the order of the
+    items, so sums do not depend on the number of threads.
+    """
+
+    def __init__(self) -> None:
+        blas = [
+            library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
+        ]
+        self.n = max(1, min([os.cpu_count() or 1, *blas]))
+        self._pool: ThreadPoolExecutor | None = None
+        self._limits: Any = None
+
+    def __enter__(self) -> "Workers":
+        self._limits = threadpool_limits(limits=1, user_api="blas")
+        if self.n > 1:
+            self._pool = ThreadPoolExecutor(self.n)
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+        self._limits.restore_original_limits()
+
+    def map(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
+        """Yield the function of each item, in order.  Few results are waiting at any time."""
+        if self._pool is None:
+            yield from map(function, items)
+            return
+        waiting: deque[Future[_Result]] = deque()
+        for item in items:
+            waiting.append(self._pool.submit(function, item))
+            if len(waiting) > 2 * self.n:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
