@@ -106,6 +106,8 @@ class Design:
     offsets : dict of str to ndarray of float, shape (n_source,), optional
         Typical values of the inputs.  What a constant input of this size would give is
         subtracted from the columns, which changes the meaning of the bias alone.
+    largest : dict of str to ndarray of float, shape (n_source,), optional
+        The largest absolute values of the inputs; 1 by default.
     """
 
     def __init__(
@@ -117,6 +119,7 @@ class Design:
         epochs: Sequence[tuple[int, int]],
         mask: NDArray[np.bool_] | None = None,
         offsets: Mapping[str, NDArray[np.float64]] | None = None,
+        largest: Mapping[str, NDArray[np.float64]] | None = None,
     ) -> None:
         self.inputs, self.kernels, self.outputs = dict(inputs), dict(kernels), outputs
         self.epochs, self.mask = tuple(epochs), mask
@@ -137,6 +140,15 @@ class Design:
         for name, offset in (offsets or {}).items():
             total = kernels[name].matrix.sum(axis=0)
             self.centre[self.columns[name]] = total[:, np.newaxis] * offset
+        #: What no value of a column exceeds, shape (n_parameters,).
+        self.largest = np.ones(self.n_parameters)
+        self.largest[: self.n_common] += np.abs(self.centre)
+        for name, basis in kernels.items():
+            total = np.abs(basis.matrix).sum(axis=0)[:, np.newaxis]
+            size = (largest or {}).get(name, np.ones(inputs[name].n_units))
+            self.largest[self.columns[name]] += total * size
+        if feedback_basis is not None:
+            self.largest[self.n_common :] += np.abs(feedback_basis.matrix).sum(axis=0)
         self.n_rows = int(
             sum(stop - start for start, stop in self.epochs)
             if mask is None

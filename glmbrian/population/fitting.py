@@ -4,7 +4,7 @@ The rate rule of `glmbrian.learning`, with all data as one batch, run to converg
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -217,7 +217,7 @@ def fit_population(
     tol = real(tol, "tol", 0, strict=True)
     max_iter = integer(max_iter, "max_iter")
     verbose = flag(verbose, "verbose")
-    _check_n_jobs(n_jobs)
+    check_n_jobs(n_jobs)
     task = FitTask(
         outputs, inputs, kernels, feedback_basis, activation, name, strength > 0, groups,
         penalise_feedback, mask, epochs, connect, dt,
@@ -226,17 +226,22 @@ def fit_population(
     warn_of(outcome, max_iter)
     task.warn_of_silence()
     population = task.population(outcome.parameters)
-    population.fit_ = FitReport(
-        name,
+    population.fit_ = report(name, strength, outcome, time.perf_counter() - started)
+    return population
+
+
+def report(penalty: str, strength: float, outcome: Outcome, seconds: float) -> FitReport:
+    """Return the report of a fit."""
+    return FitReport(
+        penalty,
         strength,
         outcome.status.tolist(),
         np.sqrt(np.maximum(outcome.gain, 0.0)),
         outcome.gradient,
         outcome.log_likelihood,
         outcome.n_steps,
-        time.perf_counter() - started,
+        seconds,
     )
-    return population
 
 
 def _named_penalty(penalty, strength):
@@ -252,7 +257,8 @@ def _named_penalty(penalty, strength):
     return "ridge", checked_strength(penalty, "penalty")
 
 
-def _check_n_jobs(n_jobs):
+def check_n_jobs(n_jobs: Any) -> None:
+    """Raise unless `n_jobs` is what joblib takes."""
     if n_jobs is not None and (integer(n_jobs, "n_jobs", -(2**31)) == 0):
         raise ValueError("n_jobs must be a number of processes, or -1 for all cores, got 0")
 
@@ -277,10 +283,7 @@ def fit_task(
     verbose : bool
     """
     n_processes = joblib.effective_n_jobs(n_jobs)
-    memory = 8.0 * task.design.n_parameters**2
-    n_together = max(1, int(_MOST_INFORMATION / memory))
-    n_groups = max(-(-len(task.fitted) // n_together), min(n_processes, len(task.fitted)))
-    groups = [group for group in np.array_split(task.fitted, max(n_groups, 1)) if len(group)]
+    groups = _groups(task, n_processes)
     outcomes: dict[int, Outcome] = {}
     with Progress("fitting", 100, verbose, unit="%") as progress:
         if n_processes == 1:
@@ -305,6 +308,31 @@ def fit_task(
             except KeyboardInterrupt:
                 pass
     return _joined(task, groups, outcomes)
+
+
+def fit_path(
+    task: FitTask, strengths: NDArray[np.float64], tol: float, max_iter: int
+) -> Iterator[Outcome]:
+    """Yield the fit of all neurons for each strength; each begins at the one before."""
+    groups = _groups(task, 1)
+    last: dict[int, Outcome] = {}
+    for strength in strengths:
+        for number, group in enumerate(groups):
+            start = information = None
+            if number in last:
+                start, information = last[number].parameters, last[number].information
+            last[number] = _fit_group(task, group, strength, tol, max_iter, None, start, information)
+            if "interrupted" in last[number].status:
+                raise KeyboardInterrupt
+        yield _joined(task, groups, last)
+
+
+def _groups(task, n_groups):
+    """Return at least so many groups of the neurons that can be fitted."""
+    memory = 8.0 * task.design.n_parameters**2
+    n_together = max(1, int(_MOST_INFORMATION / memory))
+    n_groups = max(-(-len(task.fitted) // n_together), min(n_groups, len(task.fitted)), 1)
+    return [group for group in np.array_split(task.fitted, n_groups) if len(group)]
 
 
 def _fit_group(task, group, strength, tol, max_iter, watch=None, start=None, information=None):

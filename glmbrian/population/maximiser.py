@@ -29,9 +29,13 @@ _MOST_EXACT = 128
 #: What is added to the diagonal of larger matrices on one scale, against rounding.
 _ROUNDING_RIDGE = 1e-10
 
+#: What is added to the diagonal of the information from a sample of the steps, relative to it:
+#: what little the sample says about rare combinations of inputs must not lead to huge steps.
+_SAMPLE_RIDGE = 1e-3
+
 #: The information from all steps is taken in each pass if it costs at most so many times as much
-#: as the rest of the pass; else a sample that costs about as much.
-_MOST_EXACT_COST, _SAMPLE_COST = 3.0, 2.0
+#: as the rest of the pass; else a sample that costs a few times as much.
+MOST_EXACT_COST, SAMPLE_COST = 3.0, 4.0
 
 #: The fewest sampled steps for each parameter.
 _ROWS_PER_PARAMETER = 30
@@ -169,8 +173,8 @@ class _Search:
             + _FUNCTION_COST * n
         )
         self.row_cost = float(np.square(self.free.sum(axis=1, dtype=float)).sum())
-        self.is_exact = self.row_cost <= _MOST_EXACT_COST * self.pass_cost
-        rows = _SAMPLE_COST * self.pass_cost * design.n_rows / self.row_cost
+        self.is_exact = self.row_cost <= MOST_EXACT_COST * self.pass_cost
+        rows = SAMPLE_COST * self.pass_cost * design.n_rows / self.row_cost
         rows = max(rows, _ROWS_PER_PARAMETER * design.n_parameters)
         self.every = 1 if self.is_exact else max(1, int(design.n_rows // rows))
 
@@ -186,11 +190,15 @@ class _Search:
             self.information = evaluation.information
         else:
             # With the bias alone, all steps have the same Fisher weight.
-            products = gram(self.design, self.workers, self.every, self._advance)
+            cost = self.design.n_common**2 / (MOST_EXACT_COST * self.pass_cost)
+            every = max(1, int(min(cost, self.every)))
+            products = gram(self.design, self.workers, every, self._advance)
+            if every > 1:
+                products += np.diag(_SAMPLE_RIDGE * np.diag(products))
             terms = self.activation.silence_terms(self.parameters[:, 0])
             weights = -terms[1] * terms[2]
             self.information = weights[:, np.newaxis, np.newaxis] * products
-            self.passes_since_sample = _PASSES_WITH_SAMPLE - 1
+            self.passes_since_sample = _PASSES_WITH_SAMPLE - 3
 
     def step(self):
         self._choose_directions(np.flatnonzero((self.status == "") & self.is_new))
@@ -205,9 +213,10 @@ class _Search:
         needed = needed + 1e-4 * self.length[active] * np.maximum(self.gain[active], 0.0)
         good = (value >= needed) & np.isfinite(gradient).all(axis=1)
         good |= self.n_halvings[active] >= _MOST_HALVINGS
-        worse = active[~good]
-        self.length[worse] /= 2
-        self.n_halvings[worse] += 1
+        self._shorten(active[~good], value[~good])
+        if sample and self.every > 1:
+            diagonal = np.arange(trial.shape[1])
+            evaluation.information[:, diagonal, diagonal] *= 1 + _SAMPLE_RIDGE
         if not sample:
             self._learn(active[good], trial[good], gradient[good])
         elif self.information is None or good.all() and len(active) == len(self.status):
@@ -221,8 +230,18 @@ class _Search:
         unfinished = active[good][self.n_steps[active[good]] >= self.max_iter]
         self.status[unfinished] = "unfinished"
 
+    def _shorten(self, who, value):
+        """Shorten steps that did not lead uphill to where a parabola has its maximum."""
+        expected = self.length[who] * self.gain[who]
+        with np.errstate(invalid="ignore", over="ignore"):
+            factor = 0.5 * expected / (expected + self.objective[who] - value)
+        self.length[who] *= np.clip(np.nan_to_num(factor), 0.1, 0.5)
+        self.n_halvings[who] += 1
+
     def _is_slow(self):
         """Whether a sample of the steps should be taken at the next point."""
+        if 2 * np.count_nonzero(self.n_halvings[self.active]) > self.active.size:
+            return False
         self.passes_since_sample += 1
         if self.passes_since_sample < _PASSES_WITH_SAMPLE:
             return False
@@ -315,6 +334,10 @@ class _Search:
         self._find_endless(who[(gain > self.tol2) & (gain < _ENDLESS_GAIN)])
 
     def _find_endless(self, who):
+        # Mostly, no pass is needed to see that the potentials hardly change.
+        with np.errstate(over="ignore", invalid="ignore"):
+            bound = np.abs(self.direction[who]) @ self.design.largest
+        who = who[~(bound <= _ENDLESS_STEP)]
         if who.size:
             effects = largest_effects(self.design, self.neurons[who], self.direction[who], self.workers)
             self.status[who[effects > _ENDLESS_STEP]] = "endless"

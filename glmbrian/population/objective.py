@@ -203,3 +203,17 @@ def largest_effects(
     for part in workers.map(of_block, design.blocks):
         np.maximum(largest, part, out=largest)
     return largest
+
+
+def log_likelihood(
+    design: Design, parameters: NDArray[np.float64], activation: Activation
+) -> NDArray[np.float64]:
+    """Return the log-likelihood of each neuron, for parameters (n, n_parameters)."""
+    everyone = np.arange(design.n)
+
+    def of_block(block):
+        rows = design.rows(block, everyone)
+        return likelihood(design.potential(rows, parameters), rows.spikes, activation, False)[0]
+
+    with Workers() as workers:
+        return np.sum(list(workers.map(of_block, design.blocks)), axis=0)

@@ -118,8 +118,10 @@ def check_trains(series: Series, name: str) -> None:
             raise ValueError(f"{name} must hold only 0 and 1")
 
 
-def check_inputs(series: Series, name: str, counted: Any) -> NDArray[np.float64]:
-    """Raise unless double precision can hold a series and its squares; return typical offsets.
+def check_inputs(
+    series: Series, name: str, counted: Any
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Raise unless double precision can hold a series and its squares; return its scales.
 
     Parameters
     ----------
@@ -131,11 +133,13 @@ def check_inputs(series: Series, name: str, counted: Any) -> NDArray[np.float64]
 
     Returns
     -------
-    ndarray of float, shape (n,)
+    offsets : ndarray of float, shape (n,)
         The means of those units whose mean is beyond their standard deviation, and else 0.
+    largest : ndarray of float, shape (n,)
+        The largest absolute values.
     """
     if series.is_whole:
-        return np.zeros(series.n_units)
+        return np.zeros(series.n_units), _largest_whole(series)
     n, total = 0, np.zeros((2, series.n_units))
     mean, squares = total
     largest, low, high = (np.full(series.n_units, value) for value in (0.0, np.inf, -np.inf))
@@ -171,7 +175,17 @@ def check_inputs(series: Series, name: str, counted: Any) -> NDArray[np.float64]
             f"{mean[source]:g}, so rounding would hide the variation; subtract the mean, which the "
             "bias replaces"
         )
-    return np.where((spread > 0) & (np.abs(mean) > deviation), mean, 0.0)
+    return np.where((spread > 0) & (np.abs(mean) > deviation), mean, 0.0), largest
+
+
+def _largest_whole(series):
+    largest = np.ones(series.n_units)
+    if isinstance(series, ArraySeries) and series.array.dtype != bool:
+        for start, stop in _parts(series):
+            part = series.read(start, stop)
+            for extreme in part.max(axis=0), part.min(axis=0):
+                np.maximum(largest, np.abs(extreme.astype(float)), out=largest)
+    return largest
 
 
 def fingerprints(series: Series) -> NDArray[np.float64]:

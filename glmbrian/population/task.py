@@ -1,5 +1,6 @@
 """What is to be fitted: recorded data, the parameters that are free, and their penalty."""
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -80,7 +81,7 @@ class FitTask:
                 raise ValueError("mask must leave at least one step of the epochs")
         else:
             counted_anywhere = counted
-        offsets = {
+        scales = {
             name: check_inputs(x, f"inputs[{name!r}]", counted_anywhere)
             for name, x in self.inputs.items()
         }
@@ -95,12 +96,12 @@ class FitTask:
             None if self._shared is not None else self.feedback_basis,
             steps,
             counted,
-            offsets,
+            {name: offset for name, (offset, _) in scales.items()},
+            {name: largest for name, (_, largest) in scales.items()},
         )
         self.free = self._free(connected)
         self.penalty = self._penalty(kind, groups, penalise_feedback)
-        self.counts = self._counts()
-        self.fitted = np.flatnonzero((self.counts > 0) & (self.counts < self.design.n_rows))
+        self.find_fitted()
 
     def _read(self, outputs, inputs, dt, has_gaps):
         given = by_kernel(inputs, "inputs", self.kernels)
@@ -227,6 +228,18 @@ class FitTask:
                     spikes = spikes[self.design.mask[start:stop]]
                 counts += spikes.sum(axis=0)
         return counts
+
+    def with_mask(self, mask: NDArray[np.bool_]) -> "FitTask":
+        """Return the same task with other steps that count."""
+        other = copy.copy(self)
+        other.design = self.design.with_mask(mask)
+        other.find_fitted()
+        return other
+
+    def find_fitted(self) -> None:
+        """Count the spikes, and find the neurons that can be fitted."""
+        self.counts = self._counts()
+        self.fitted = np.flatnonzero((self.counts > 0) & (self.counts < self.design.n_rows))
 
     def start(self) -> NDArray[np.float64]:
         """Return parameters (n, n_parameters) without weights, with each neuron's rate.

@@ -20,11 +20,14 @@ class Workers:
     items, so sums do not depend on the number of threads.
     """
 
+    #: The most threads; None for as many as linear algebra has.
+    most: int | None = None
+
     def __init__(self) -> None:
         blas = [
             library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
         ]
-        self.n = max(1, min([os.cpu_count() or 1, *blas]))
+        self.n = self.most or max(1, min([os.cpu_count() or 1, *blas]))
         self._pool: ThreadPoolExecutor | None = None
         self._limits: Any = None
 
