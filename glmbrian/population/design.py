@@ -145,8 +145,8 @@ class Design:
         self.largest[: self.n_common] += np.abs(self.centre)
         for name, basis in kernels.items():
             total = np.abs(basis.matrix).sum(axis=0)[:, np.newaxis]
-            size = (largest or {}).get(name, np.ones(inputs[name].n_units))
-            self.largest[self.columns[name]] += total * size
+            scale = (largest or {}).get(name, np.ones(inputs[name].n_units))
+            self.largest[self.columns[name]] += total * scale
         if feedback_basis is not None:
             self.largest[self.n_common :] += np.abs(feedback_basis.matrix).sum(axis=0)
         self.n_rows = int(

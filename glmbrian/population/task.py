@@ -70,21 +70,18 @@ class FitTask:
         self.activation = get_activation(activation)
         self._read(outputs, inputs, dt, mask is not None or epochs is not None)
         rows = checked_mask(mask, self.n_steps)
-        counted = None if isinstance(rows, slice) else rows
+        counted = seen = None if isinstance(rows, slice) else rows
         steps = checked_epochs(epochs, self.n_steps, self.dt, self._t_start)
         if epochs is not None:
             within = np.zeros(self.n_steps, dtype=bool)
             for start, stop in steps:
                 within[start:stop] = True
-            counted_anywhere = within if counted is None else within & counted
-            if not counted_anywhere.any():
+            if counted is not None:
+                within &= counted
+            if not within.any():
                 raise ValueError("mask must leave at least one step of the epochs")
-        else:
-            counted_anywhere = counted
-        scales = {
-            name: check_inputs(x, f"inputs[{name!r}]", counted_anywhere)
-            for name, x in self.inputs.items()
-        }
+            seen = within
+        scales = {name: check_inputs(x, f"inputs[{name!r}]", seen) for name, x in self.inputs.items()}
         check_trains(self.outputs, "outputs")
         connected = _connected(connect, {name: x.n_units for name, x in self.inputs.items()}, self.n)
         own = self._leave_to_feedback(connected, connect or {}, is_penalised)
