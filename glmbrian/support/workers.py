@@ -1,6 +1,7 @@
 """Threads that share the work on blocks of data."""
 
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -10,6 +11,40 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
+
+
+class _OneThread:
+    """Limits linear algebra to one thread while anybody needs it.
+
+    The limit holds for the whole process, so whoever ends first must not lift it for others.
+    """
+
+    def __init__(self):
+        self._lock, self._n, self._limits = threading.Lock(), 0, None
+
+    def acquire(self) -> int:
+        """Begin the limit; return the number of threads without it."""
+        with self._lock:
+            if self._n == 0:
+                self._threads = _blas_threads()
+                self._limits = threadpool_limits(limits=1, user_api="blas")
+            self._n += 1
+            return self._threads
+
+    def release(self) -> None:
+        with self._lock:
+            self._n -= 1
+            if self._n == 0:
+                self._limits.restore_original_limits()
+
+
+def _blas_threads():
+    """Return the number of threads that linear algebra uses."""
+    blas = [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+    return max(1, min([os.cpu_count() or 1, *blas]))
+
+
+_one_thread = _OneThread()
 
 
 class Workers:
@@ -24,15 +59,12 @@ class Workers:
     most: int | None = None
 
     def __init__(self) -> None:
-        blas = [
-            library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
-        ]
-        self.n = self.most or max(1, min([os.cpu_count() or 1, *blas]))
         self._pool: ThreadPoolExecutor | None = None
-        self._limits: Any = None
 
     def __enter__(self) -> "Workers":
-        self._limits = threadpool_limits(limits=1, user_api="blas")
+        self.n = _one_thread.acquire()
+        if self.most is not None:
+            self.n = self.most
         if self.n > 1:
             self._pool = ThreadPoolExecutor(self.n)
         return self
@@ -40,7 +72,7 @@ class Workers:
     def __exit__(self, *exception: Any) -> None:
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
-        self._limits.restore_original_limits()
+        _one_thread.release()
 
     def map(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
         """Yield the function of each item, in order.  Few results are waiting at any time."""

@@ -1,5 +1,6 @@
 """Recordings are read in blocks, from where they are; the fit is the same in every form."""
 
+import sys
 import threading
 import time
 import tracemalloc
@@ -201,8 +202,10 @@ def test_a_cluster_shares_the_neurons():
     cluster = distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1"
     )
-    with cluster, distributed.Client(cluster), joblib.parallel_config(backend="dask"):
-        got = fit(y, {"coupling": y}, {"coupling": BASIS}, n_jobs=2)
+    with cluster, distributed.Client(cluster) as client, joblib.parallel_config(backend="dask"):
+        got = fit(y, {"coupling": y}, {"coupling": BASIS})
+        worked = client.run(lambda: "glmbrian.population.maximiser" in sys.modules)
+    assert list(worked.values()) == [True, True]
     np.testing.assert_allclose(weights_of(got), want, atol=1e-8)
 
 
