@@ -1,7 +1,7 @@
 """Fits of populations: time and memory beside scikit-learn and NeMoS, and for long recordings.
 
     python benchmarks/population_fit.py compare [--neurons 20] [--bins 200000] [--rounds 2] [--nemos]
-    python benchmarks/population_fit.py long [--neurons 100] [--bins 100000 1000000] [--strength 10]
+    python benchmarks/population_fit.py long [--neurons 100] [--bins 100000 1000000] [--strength 50]
 
 `compare` fits the same coupled population with the package and with others, whose design
 matrix is made by hand.  Each fit has a process of its own; rounds alternate between them.  `long` records
@@ -24,6 +24,7 @@ import numpy as np
 
 import glmbrian as glm
 
+RATE = 0.02  # spikes a step, about
 BASIS = glm.RaisedCosineBasis(5, 50, a=2.2, c=1.0, dt=0.25)
 
 
@@ -32,10 +33,13 @@ def coupled(n, seed=0, density=0.1):
     rng = np.random.default_rng(seed)
     edges = rng.random((n, n)) < density
     np.fill_diagonal(edges, False)
-    # The mean effect on a neuron stays the same in larger populations.
-    scale = 0.3 * min(1.0, np.sqrt(100 / n))
-    weights = scale * rng.normal(size=(n, n, 5)) * edges[:, :, np.newaxis]
-    bias = rng.uniform(-4.5, -3.5, n)
+    # Effects of both signs that fade within tens of steps, in all on the same scale in larger
+    # populations; the biases make up for the mean input, so that all neurons fire at similar rates.
+    size = rng.uniform(0.3, 0.6, (n, n)) * np.where(rng.random((n, n)) < 0.4, 1.0, -1.0)
+    size *= edges * min(1.0, np.sqrt(100 / n))
+    weights = size[:, :, np.newaxis] * np.array([1.0, 0.8, 0.5, 0.2, 0.0])
+    mean_input = RATE * (weights @ BASIS.matrix.sum(axis=0)).sum(axis=0)
+    bias = np.log(RATE) + rng.uniform(-0.5, 0.5, n) - mean_input
     history = np.tile([-3.0, -1.0, -0.5, 0.0, 0.0], (n, 1))
     return glm.GLMPopulation(bias, {"coupling": BASIS}, {"coupling": weights}, BASIS, history), edges
 
@@ -192,7 +196,7 @@ def main():
     command = commands.add_parser("long")
     command.add_argument("--neurons", type=int, default=100)
     command.add_argument("--bins", type=int, nargs="+", default=[100_000, 1_000_000])
-    command.add_argument("--strength", type=float, default=10.0, help="with a million bins")
+    command.add_argument("--strength", type=float, default=50.0, help="with a million bins")
     command.add_argument("--tol", type=float, default=1e-4)
     command.add_argument(
         "--fits", nargs="+", choices=["plain", "group lasso"], default=["plain", "group lasso"]
