@@ -24,7 +24,7 @@ from glmbrian.core.rate_code import LEVEL_OF_BYTE
 
 N_STEPS, TAUS, RATE = 16, [1.5, 4.5], 2e-2
 FLAGS = ["-std=c++17", "-O3", "-march=native", "-mprefer-vector-width=512", "-ffast-math", "-fPIC"]
-BATCHES = (16, 64, 256)
+BATCHES = (16, 64, 256, 1024)
 
 
 class Package:

@@ -24,7 +24,8 @@ class Activation:
     name : str
     expression : str
         g(u) as a Brian expression in ``u``, for the threshold of `GLMNeurons`.
-        It may use Brian's functions, ``normal_cdf``, and those in `namespace`.
+        It may use Brian's functions, ``logistic``, ``normal_cdf``, ``gumbel_cdf`` (1 - exp(-exp(u))),
+        and those in `namespace`.
     probability : callable
         g(u) for arrays; likewise the four that follow.
     log_spike, log_silence : callable
@@ -193,8 +194,7 @@ def _logistic_terms(u):
 
 SIGMOID = Activation(
     name="sigmoid",
-    # exp takes a third of the time of tanh, and would overflow beyond 709.
-    expression="1 / (1 + exp(clip(-u, -700, 700)))",
+    expression="logistic(u)",
     probability=_logistic,
     log_spike=_log_logistic,
     log_silence=lambda u: _log_logistic(-u),
@@ -297,7 +297,7 @@ def _cloglog_log_spike_slope(u):
 
 CLOGLOG = Activation(
     name="cloglog",
-    expression="1 - exp(-exp(clip(u, -700, 700)))",
+    expression="gumbel_cdf(u)",
     probability=lambda u: -np.expm1(-_cloglog_rate(u)),
     log_spike=_cloglog_log_spike,
     log_silence=lambda u: -_cloglog_rate(u),

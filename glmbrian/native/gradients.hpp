@@ -112,12 +112,17 @@ private:
 template <int STEPS, int NEURONS, int K, int W>
 void correlate(const double (&grad)[STEPS][NEURONS], const double (&basis)[W][K], int t, double* row)
 {
+    // The largest power of two that divides K; compilers vectorise over the lags if left to choose.
+    constexpr int LANES = (K & -K) < 8 ? K & -K : 8;
+    typedef double Lanes __attribute__((vector_size(sizeof(double) * LANES), aligned(sizeof(double)), may_alias));
     const int n_lags = std::min(W, STEPS - 1 - t);
     for (int i = 0; i < NEURONS; i++) {
-        double sum[K] = {0.0};
-        for (int lag = 1; lag <= n_lags; lag++)
-            for (int k = 0; k < K; k++) sum[k] += grad[t + lag][i] * basis[lag - 1][k];
-        for (int k = 0; k < K; k++) row[i * K + k] = sum[k];
+        Lanes sum[K / LANES] = {{0.0}};
+        for (int lag = 1; lag <= n_lags; lag++) {
+            const Lanes* effect = (const Lanes*)basis[lag - 1];
+            for (int k = 0; k < K / LANES; k++) sum[k] += grad[t + lag][i] * effect[k];
+        }
+        std::copy_n((const double*)sum, K, row + i * K);
     }
 }
 

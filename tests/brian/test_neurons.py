@@ -268,6 +268,24 @@ def test_neurons_spike_with_the_probability_of_the_activation(activation):
     assert np.abs(error).max() < 4
 
 
+@pytest.mark.parametrize(
+    "activation, target",
+    [
+        *((name, "numpy") for name in ("sigmoid", "probit", "cloglog")),
+        pytest.param("sigmoid", "cython", marks=pytest.mark.compiled),
+        pytest.param("cloglog", "cython", marks=pytest.mark.compiled),
+    ],
+)
+def test_extreme_potentials_have_extreme_probabilities(activation, target):
+    prefs.codegen.target = target
+    neurons = glm.GLMNeurons(4, glm.IndicatorBasis(1), activation=activation, dt=1 * ms)
+    neurons.bias = [-1e4, -750, 750, 1e4]
+    monitor = SpikeMonitor(neurons)
+    Network(neurons, monitor).run(2 * ms)
+    np.testing.assert_allclose(neurons.firing_probability[:], [0, 0, 1, 1], rtol=0, atol=1e-300)
+    assert monitor.count[:].tolist() == [0, 0, 2, 2]
+
+
 def test_feedback_alone_makes_a_neuron_fire_every_third_step():
     choose("numpy")
     neurons = glm.GLMNeurons(1, glm.IndicatorBasis(1), feedback_basis=glm.IndicatorBasis(2))
