@@ -214,9 +214,6 @@ class _Search:
         good = (value >= needed) & np.isfinite(gradient).all(axis=1)
         good |= self.n_halvings[active] >= _MOST_HALVINGS
         self._shorten(active[~good], value[~good])
-        if sample and self.every > 1:
-            diagonal = np.arange(trial.shape[1])
-            evaluation.information[:, diagonal, diagonal] *= 1 + _SAMPLE_RIDGE
         if not sample:
             self._learn(active[good], trial[good], gradient[good])
         elif self.information is None or good.all() and len(active) == len(self.status):
@@ -255,7 +252,7 @@ class _Search:
         return True
 
     def _evaluate(self, who, parameters, sample):
-        return evaluate(
+        evaluation = evaluate(
             self.design,
             self.neurons[who],
             parameters,
@@ -265,6 +262,10 @@ class _Search:
             self.every if sample else 0,
             self._advance,
         )
+        if sample and self.every > 1:
+            diagonal = np.arange(parameters.shape[1])
+            evaluation.information[:, diagonal, diagonal] *= 1 + _SAMPLE_RIDGE
+        return evaluation
 
     def _penalised(self, who, parameters, evaluation):
         """Return the objective, the log-likelihood, and the gradient without a rough penalty."""

@@ -84,8 +84,9 @@ class FitTask:
         scales = {name: check_inputs(x, f"inputs[{name!r}]", seen) for name, x in self.inputs.items()}
         check_trains(self.outputs, "outputs")
         connected = _connected(connect, {name: x.n_units for name, x in self.inputs.items()}, self.n)
+        self._labels = _labels(groups, self.inputs)
         own = self._leave_to_feedback(connected, connect or {}, is_penalised)
-        self._share_with_feedback(own, connected)
+        self._share_with_feedback(own, connected, groups or {})
         self.design = Design(
             self.inputs,
             self.kernels,
@@ -97,7 +98,7 @@ class FitTask:
             {name: largest for name, (_, largest) in scales.items()},
         )
         self.free = self._free(connected)
-        self.penalty = self._penalty(kind, groups, penalise_feedback)
+        self.penalty = self._penalty(kind, penalise_feedback)
         self.find_fitted()
 
     def _read(self, outputs, inputs, dt, has_gaps):
@@ -149,14 +150,17 @@ class FitTask:
             )
         return owns
 
-    def _share_with_feedback(self, own, connected):
-        """Let columns of a kernel serve as those of the feedback, if each neuron has some there."""
+    def _share_with_feedback(self, own, connected, groups):
+        """Let columns of a kernel serve as those of the feedback, if each neuron has some there.
+
+        Not if the user has put them into a group with other sources.
+        """
         self._shared: tuple[str, NDArray[np.int64]] | None = None
         for name, found in own.items():
             # Where a neuron's own train has weights in the kernel, both are needed.
             there = found & ~connected[name]
             same = np.array_equal(self.kernels[name].matrix, self.feedback_basis.matrix)
-            if same and there.any(axis=0).all():
+            if same and name not in groups and there.any(axis=0).all():
                 self._shared = name, there.argmax(axis=0)
                 return
 
@@ -173,16 +177,14 @@ class FitTask:
         name, sources = self._shared
         return self.design.columns[name][:, sources].T
 
-    def _penalty(self, kind: type[Penalty], groups: Any, penalise_feedback: bool) -> Penalty:
-        columns = self._groups(groups)
+    def _penalty(self, kind: type[Penalty], penalise_feedback: bool) -> Penalty:
+        columns = self._groups()
         if self.design.n_own:
             columns.append(np.arange(self.design.n_common, self.design.n_parameters))
         blocks = kind.blocks_of(columns)
-        sizes = (
-            np.stack([self.free[:, block].sum(axis=1) for block in blocks], axis=1)
-            if blocks
-            else (np.zeros((self.n, 0), dtype=int))
-        )
+        sizes = np.zeros((self.n, len(blocks)), dtype=np.int64)
+        for number, block in enumerate(blocks):
+            sizes[:, number] = self.free[:, block].sum(axis=1)
         factors = kind.factors_of(sizes)
         if not penalise_feedback:
             own = np.zeros_like(self.free)
@@ -193,25 +195,11 @@ class FitTask:
                 factors[own[:, block].any(axis=1), number] = 0.0
         return kind(blocks, factors, self.design.n_parameters)
 
-    def _groups(self, groups: Any) -> list[NDArray[np.int64]]:
+    def _groups(self) -> list[NDArray[np.int64]]:
         """Return the columns of each group of sources."""
-        labels = {name: np.arange(x.n_units) for name, x in self.inputs.items()}
-        if groups is not None:
-            if not isinstance(groups, Mapping) or not set(groups) <= set(labels):
-                raise ValueError(
-                    f"groups must be a dict with keys among {list(labels)}, got {groups!r}"
-                )
-            for name, given in groups.items():
-                own = np.asarray(given)
-                if own.shape != labels[name].shape or own.dtype.kind not in "biuU":
-                    raise ValueError(
-                        f"groups[{name!r}] must have a whole number or a string for each of the "
-                        f"{len(labels[name])} sources, equal for sources of one group, got {given!r}"
-                    )
-                labels[name] = np.unique(own, return_inverse=True)[1].ravel()
         return [
             self.design.columns[name][:, own == label].T.ravel()
-            for name, own in labels.items()
+            for name, own in self._labels.items()
             for label in range(own.max(initial=-1) + 1)
         ]
 
@@ -361,6 +349,24 @@ def _connected(connect, n_sources, n):
         connected[name] = np.zeros((n_source, n), dtype=bool)
         connected[name][find_pairs(connect.get(name, True), n_source, n)] = True
     return connected
+
+
+def _labels(groups, inputs):
+    """Return for each kernel the number of the group of each source."""
+    labels = {name: np.arange(x.n_units) for name, x in inputs.items()}
+    if groups is None:
+        return labels
+    if not isinstance(groups, Mapping) or not set(groups) <= set(labels):
+        raise ValueError(f"groups must be a dict with keys among {list(labels)}, got {groups!r}")
+    for name, given in groups.items():
+        own = np.asarray(given)
+        if own.shape != labels[name].shape or own.dtype.kind not in "biuU":
+            raise ValueError(
+                f"groups[{name!r}] must have a whole number or a string for each of the "
+                f"{len(labels[name])} sources, equal for sources of one group, got {given!r}"
+            )
+        labels[name] = np.unique(own, return_inverse=True)[1].ravel()
+    return labels
 
 
 def _ranks(first, second):

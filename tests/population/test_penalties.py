@@ -145,6 +145,13 @@ def test_groups_of_sources_and_feedback_that_is_not_penalised(data):
     np.testing.assert_array_equal(found[1], found[2])
     np.testing.assert_array_equal(found[3], found[4])
     assert found.any() and not found.all()
+    # A feedback kernel is no part of the group of its train.
+    inputs = {"coupling": np.hstack([y, x])}
+    fitted = glm.fit_population(
+        y, inputs, {"coupling": BASIS}, BASIS, penalty="group", strength=1e3,
+        groups={"coupling": np.zeros(N + N_SOURCE, dtype=int)}, penalise_feedback=False,
+    )  # fmt: skip
+    assert fitted.feedback_weights.all() and not fitted.weights["coupling"].any()
     history = dict(feedback_basis=BASIS, penalty="lasso", strength=1e3)
     both = glm.fit_population(y, x, BASIS, **history)
     assert not both.weights["stimulus"].any() and not both.feedback_weights.any()
