@@ -50,6 +50,10 @@ _PASSES_WITH_SAMPLE = 4
 #: change in the step that would gain it.
 _ENDLESS_GAIN, _ENDLESS_STEP = 1e-8, 0.01
 
+#: How exactly a penalised step is computed, relative to its squared length.  The next pass corrects
+#: it, as it does what the quadratic function leaves out.
+_STEP_ACCURACY = 1e-4
+
 #: The cost of an elementary function for each potential, in additions and multiplications.
 _FUNCTION_COST = 400
 
@@ -316,7 +320,7 @@ class _Search:
                 self.parameters[who],
                 penalty,
                 self.strength,
-                1e-6,
+                _STEP_ACCURACY,
                 0.01 * self.tol2,
             )
             gain = np.einsum("ni,ni->n", self.gradient[who], self.direction[who])

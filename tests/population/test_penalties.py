@@ -63,15 +63,15 @@ def test_path_reaches_the_objective_of_scikit_learn(data, penalty):
             assert got >= want - 1e-6
 
 
+@pytest.mark.exhaustive  # Numba compiles for ten seconds
 def test_path_of_groups_reaches_the_objective_of_skglm(data):
-    """The bias of skglm's group lasso is penalised here not at all: it has a group of its own."""
-    skglm = pytest.importorskip("skglm", reason="skglm is not installed")
+    """The bias has a group of its own there, with a weight of 0."""
+    pytest.importorskip("skglm", reason="skglm is not installed")
     from skglm.datafits import LogisticGroup
     from skglm.penalties import WeightedGroupL2
     from skglm.solvers import GroupProxNewton
     from skglm.utils.data import grp_converter
 
-    del skglm
     x, y = data
     X = columns(x, BASIS)
     whole = np.hstack([X, np.ones((len(X), 1))])
@@ -97,6 +97,27 @@ def test_path_of_groups_reaches_the_objective_of_skglm(data):
             assert got == pytest.approx(want, rel=1e-6)
             assert got >= want - 1e-6
     assert 0 < chosen[0] < chosen[1] <= chosen[2]
+
+
+def test_groups_meet_the_conditions_of_the_maximum(data):
+    """Where a group is 0 the norm of its gradient is below its factor, and elsewhere it is that."""
+    x, y = data
+    X = columns(x, BASIS)
+    chosen = []
+    for strength in (60.0, 10.0, 2.0):
+        fitted = glm.fit_population(y, x, BASIS, penalty="group", strength=strength)
+        weights = fitted.weights["stimulus"].swapaxes(0, 1)
+        u = fitted.bias + X @ weights.reshape(N, -1).T
+        error = y - 1 / (1 + np.exp(-u))
+        assert np.abs(error.sum(axis=0)).max() < 1e-5
+        gradient = (error.T @ X).reshape(weights.shape)
+        norm, factor = np.linalg.norm(weights, axis=2, keepdims=True), strength * np.sqrt(3)
+        is_zero = norm[:, :, 0] == 0
+        assert np.all(np.linalg.norm(gradient[is_zero], axis=1) <= factor)
+        rest = gradient[~is_zero] - factor * (weights / np.where(norm > 0, norm, 1))[~is_zero]
+        assert np.abs(rest).max() < 1e-5
+        chosen.append(np.count_nonzero(~is_zero))
+    assert 0 < chosen[0] < chosen[1] < chosen[2]
 
 
 @pytest.mark.parametrize("penalty", ["lasso", "group"])
