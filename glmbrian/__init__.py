@@ -33,6 +33,7 @@ __all__ = [
     "learning",
     "plotting",
     "robustness",
+    "select_strength",
 ]
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from .core.objectives import Objective
     from .population.fitting import fit_population
     from .population.population import GLMPopulation
+    from .population.selection import select_strength
     from .training.trainer import Trainer
 
 #: The modules of public names. They are imported at first use: importing Brian 2,
@@ -73,6 +75,7 @@ _HOMES = {
     "fit_ensemble": "classifier.ensemble",
     "fit_population": "population.fitting",
     "get_activation": "core.activations",
+    "select_strength": "population.selection",
 }
 
 

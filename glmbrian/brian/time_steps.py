@@ -32,7 +32,10 @@ def is_same_step(one: Any, other: Any) -> bool:
 
 
 def in_steps(
-    series: Mapping[str, Any], dt: Quantity | None, has_mask: bool = False
+    series: Mapping[str, Any],
+    dt: Quantity | None,
+    has_mask: bool = False,
+    as_events: bool = False,
 ) -> tuple[dict[str, Any], Quantity | None]:
     """Return data series as arrays with one row per step, and the time step.
 
@@ -45,6 +48,9 @@ def in_steps(
         step that the data specify.
     has_mask : bool
         Whether the user has given a mask of steps, which can exclude gaps in the data.
+    as_events : bool
+        Whether to return recordings as a tuple, the steps in which each unit spikes and the number of
+        steps, and not as arrays.
 
     Returns
     -------
@@ -81,9 +87,11 @@ def in_steps(
             f"dt must be given: {next(iter(recordings))} is a Recording, which needs a step for binning"
         )
     _check_same_time(recordings)
-    return {
-        name: value.trains(dt) if name in recordings else value for name, value in series.items()
-    }, dt
+
+    def binned(recording):
+        return recording.steps(dt) if as_events else recording.trains(dt)
+
+    return {name: binned(value) if name in recordings else value for name, value in series.items()}, dt
 
 
 def neuron_clock(dt: Quantity | None, given: Mapping[str, Any]) -> dict[str, Quantity]:

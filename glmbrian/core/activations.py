@@ -39,6 +39,9 @@ class Activation:
         times ``log_spike_slope(u)``.  Without `cpp`, training runs on the runtime device only.
     namespace : dict, optional
         Brian functions that `expression` uses.
+    terms : callable, optional
+        ``log_silence(u), log_silence_slope(u), log_spike_slope(u)`` at once, where that is
+        faster; fits to long recordings use it.
 
     See Also
     --------
@@ -80,6 +83,28 @@ class Activation:
     log_silence_slope: Callable[[Any], Any]
     cpp: str = ""
     namespace: dict[str, Any] = field(default_factory=dict)
+    terms: Callable[[Any], tuple[Any, Any, Any]] | None = None
+
+    def silence_terms(self, u: Any) -> tuple[Any, Any, Any]:
+        """Return log(1 - g), its slope, and the slope of log g.
+
+        Parameters
+        ----------
+        u : ndarray of float
+
+        Returns
+        -------
+        log_silence, log_silence_slope, log_spike_slope : ndarray of float, of the same shape
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> [value.item() for value in SIGMOID.silence_terms(np.zeros(1))[1:]]
+        [-0.5, 0.5]
+        """
+        if self.terms is not None:
+            return self.terms(u)
+        return self.log_silence(u), self.log_silence_slope(u), self.log_spike_slope(u)
 
     def probability_slope(self, u: Any) -> Any:
         """Return the derivative of g(u).
@@ -154,6 +179,19 @@ def _logistic(u):
     return 1.0 / (1.0 + np.exp(np.clip(np.negative(u, dtype=float), -700.0, 700.0)))
 
 
+def _logistic_terms(u):
+    # One exponential serves all three.
+    tail = np.exp(-np.abs(u))
+    log_silence = np.minimum(-u, 0.0)
+    log_silence -= np.log1p(tail)
+    spike = np.where(u > 0.0, 1.0, tail)
+    silence = np.where(u > 0.0, tail, 1.0)
+    tail += 1.0
+    spike /= -tail
+    silence /= tail
+    return log_silence, spike, silence
+
+
 SIGMOID = Activation(
     name="sigmoid",
     expression="logistic(u)",
@@ -175,6 +213,7 @@ SIGMOID = Activation(
         return t / ((1.0 + t) * (1.0 + t));
     }
 """,
+    terms=_logistic_terms,
 )
 
 

@@ -314,15 +314,48 @@ class Recording:
         >>> recording.trains(2 * ms, collisions="clip")[:, 0]
         array([1, 0, 1], dtype=uint8)
         """
-        if dt is None and self.dt is None:
-            raise TypeError(
-                "dt must be given, such as 1*ms: this recording does not know its time step"
-            )
-        steps, n_steps = self._binned(self.dt if dt is None else dt, collisions)
+        steps, n_steps = self.steps(dt, collisions)
         trains = np.zeros((n_steps, len(self)), dtype=np.uint8)
         for unit, of_unit in enumerate(steps):
             trains[of_unit, unit] = 1
         return trains
+
+    def steps(
+        self, dt: Quantity | float | None = None, collisions: str = "error"
+    ) -> tuple[list[np.ndarray], int]:
+        """Return the steps in which each unit spikes: as `trains`, without the zeros.
+
+        Parameters
+        ----------
+        dt, collisions
+            As for `trains`.
+
+        Returns
+        -------
+        steps : list of ndarray of int
+            Sorted, one array per unit.
+        n_steps : int
+            Number of steps of the recording.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As for `trains`.
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> from brian2 import ms
+        >>> recording = glm.interop.Recording([[0, 1, 5] * ms], 0 * ms, 6 * ms)
+        >>> steps, n_steps = recording.steps(1 * ms)
+        >>> steps[0].tolist(), n_steps
+        ([0, 1, 5], 6)
+        """
+        if dt is None and self.dt is None:
+            raise TypeError(
+                "dt must be given, such as 1*ms: this recording does not know its time step"
+            )
+        return self._binned(self.dt if dt is None else dt, collisions)
 
     def source(
         self, dt: Quantity | float | None = None, collisions: str = "error", **kwds: Any

@@ -4,7 +4,14 @@ from ..support.first_import import import_brian
 
 import_brian()
 
-from .fitting import fit_population
+from .fitting import FitReport, fit_population
 from .population import GLMPopulation
+from .selection import StrengthSelection, select_strength
 
-__all__ = ["GLMPopulation", "fit_population"]
+__all__ = [
+    "FitReport",
+    "GLMPopulation",
+    "StrengthSelection",
+    "fit_population",
+    "select_strength",
+]

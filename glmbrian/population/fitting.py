@@ -3,34 +3,71 @@
 The rate rule of `glmbrian.learning`, with all data as one batch, run to convergence.
 """
 
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+import joblib
 import numpy as np
 from brian2 import Quantity
 from numpy.typing import ArrayLike, NDArray
 
-from ..brian.connectivity import find_pairs
-from ..brian.neurons import stacked
-from ..core.activations import Activation, get_activation
-from ..core.bases import Basis, as_basis
-from ..core.likelihoods import filtered_in_chunks, rate_gradient
+from ..core.activations import Activation
+from ..core.bases import Basis
+from ..support.progress import Progress
 from ..support.renamed import renamed
-from ..support.validation import integer, real, warn
-from .population import GLMPopulation, checked_data, checked_mask, kernels_by_name
+from ..support.validation import flag, integer, real, warn
+from ..support.workers import Workers
+from .maximiser import Outcome, maximise
+from .population import GLMPopulation
+from .task import FitTask, checked_strength
 
-#: Number of rows of the design matrix to weight at a time.
-_CHUNK = 2**13
+#: Bytes for the Fisher information of neurons that are fitted together.
+_MOST_INFORMATION = 2**29
 
-#: How often a step that does not lead uphill is halved at most.
-_MOST_HALVINGS = 60
 
-#: Between these values the squares of all sums are finite and not 0, with room for basis functions.
-_SMALLEST_INPUT, _LARGEST_INPUT = 1e-100, 1e100
+@dataclass(frozen=True)
+class FitReport:
+    """How a fit ended: the attribute `fit_` of a fitted population.
 
-#: The largest ratio of an input's mean to its standard deviation.  Beyond it the input looks
-#: constant, since the information matrix contains the square of this ratio.
-_LARGEST_OFFSET = 1e6
+    Attributes
+    ----------
+    penalty : str
+    strength : float
+    status : list of str, one a neuron
+        "converged"; "endless" if the likelihood has no finite maximum; "unfinished" if
+        `max_iter` steps were not enough; "interrupted"; or "silent" if the neuron never (or
+        always) spiked.
+    distance : ndarray of float, shape (n,)
+        Distance to the maximum in standard errors before the last step, which is at most
+        `tol` for neurons that converged.
+    gradient : ndarray of float, shape (n,)
+        The largest entry of the gradient of the objective there, in nats per unit of the
+        parameters.  With "lasso" and "group": of the subgradient closest to 0, or the
+        norm of its part for a group.
+    log_likelihood : ndarray of float, shape (n,)
+        In nats, summed over the steps that count, without the penalty.
+    n_steps : ndarray of int, shape (n,)
+    seconds : float
+
+    Examples
+    --------
+    >>> import numpy as np, glmbrian as glm
+    >>> y = np.tile([[0], [1], [0], [0]], (50, 1))
+    >>> report = glm.fit_population(y, y, glm.IndicatorBasis(1), penalty=1.0).fit_
+    >>> report.status, bool(report.distance[0] < 1e-8)
+    (['converged'], True)
+    """
+
+    penalty: str
+    strength: float
+    status: list[str]
+    distance: NDArray[np.float64]
+    gradient: NDArray[np.float64]
+    log_likelihood: NDArray[np.float64]
+    n_steps: NDArray[np.int64]
+    seconds: float = field(compare=False)
 
 
 @renamed(feedback="feedback_basis")
@@ -40,39 +77,51 @@ def fit_population(
     kernels: Basis | Mapping[str, Basis] | None = None,
     feedback_basis: Basis | None = None,
     activation: str | Activation = "sigmoid",
-    penalty: float = 0.0,
+    penalty: float | str = 0.0,
     mask: ArrayLike | None = None,
     connect: Mapping[str, Any] | None = None,
     tol: float = 1e-8,
     max_iter: int = 200,
     dt: Quantity | None = None,
+    *,
+    strength: float | None = None,
+    groups: Mapping[str, ArrayLike] | None = None,
+    penalise_feedback: bool = True,
+    epochs: Sequence[tuple[Any, Any]] | None = None,
+    n_jobs: int | None = None,
+    verbose: bool = False,
 ) -> GLMPopulation:
     """Fit the kernels and biases of a population to recorded spike trains.
 
     The fit maximises the log-likelihood of the recorded trains (eq. LL_conv), with these
     trains fed back.  For the sigmoid, the probit and the cloglog it is concave, so there
-    is no other maximum.  Each neuron is fitted separately, by Fisher scoring: the gradient
-    is that of `glmbrian.learning.rate_log_likelihood`, and each step is its product with
-    the inverse of the Fisher information.
+    is no other maximum.  The gradient is that of `glmbrian.learning.rate_log_likelihood`.
+    All neurons are fitted at once, in passes over the recording, which is never
+    held as a design matrix: memory does not grow with its length.
 
     Parameters
     ----------
     outputs : array_like of 0/1, shape (T, n), or Recording
-        Recorded trains of the population.
+        Recorded trains of the population.  They may be a memory-mapped array, or a data set
+        of h5py or zarr: they are read in blocks of steps, in any dtype.
     inputs : array_like of float or dict of str to array_like, optional
         The input of each kernel, shape (T, n_source): spikes, counts or any continuous
         stimulus.  Give an array if there is one kernel, and leave it out if there is none.
         Coupling is a kernel whose input is the outputs:
-        ``inputs={"stimulus": x, "coupling": outputs}``.  Recordings are binned.
+        ``inputs={"stimulus": x, "coupling": outputs}``.  As `outputs`, they are read in blocks;
+        of a Recording, only the steps with spikes are kept.
     kernels : Basis or dict of str to Basis, optional
         As for `GLMPopulation`.  Without kernels the neurons have only a bias and, if given,
         a feedback kernel.
     feedback_basis : Basis, optional
         Basis of the feedback kernel.
     activation : {"sigmoid", "probit", "cloglog"} or Activation
-    penalty : float
-        Strength of a ridge penalty: ``penalty / 2`` times the sum of all squared weights,
-        but not biases, is subtracted from the log-likelihood (in nats, summed over steps).
+    penalty : {"ridge", "lasso", "group"} or float
+        What is subtracted from the log-likelihood (in nats, summed over steps), `strength`
+        times: half the sum of all squared weights; the sum of their absolute values; or the sum
+        over groups of weights of their norm times the root of their number, which makes
+        all weights of a group 0 at once.  Biases are not penalised.  A number is the
+        strength of a ridge penalty.
     mask : array_like of bool, shape (T,), optional
         The steps that count; all by default.  Kernels still see the other steps.  Use it
         to leave out the first steps of a recording, before which no input is known.  To
@@ -87,25 +136,46 @@ def fit_population(
     tol : float
         Largest distance to the maximum, in standard errors of the parameters.
     max_iter : int
-        Largest number of steps.
+        Largest number of steps of each neuron.
     dt : Quantity of time, optional
         Duration of a step of the data, such as ``1*ms``.  By default the step stored in the
         data: in a `Recording` made from bins or a monitor, or in a Tsd or TsdFrame of
         pynapple.  The population keeps it, so that its neurons run at this step.
+    strength : float, optional
+        Strength of the penalty, if `penalty` is a name.  `select_strength` chooses it.
+    groups : dict of str to array_like, shape (n_source,), optional
+        For penalty "group": for each kernel, a label of each source.  The weights from all
+        sources with the same label to a neuron are a group.  By default each source is a
+        group of its own, so that what a group says is whether the source is connected.
+    penalise_feedback : bool
+        Whether the weights of the feedback kernel are penalised, too.
+    epochs : list of (start, stop), optional
+        The parts of the recording to be fitted, each from a step up to another, or times if the
+        step is known (times of the recording, if there is a `Recording`).  Kernels see nothing
+        from before an epoch.  All steps are one epoch by default.
+    n_jobs : int, optional
+        Number of processes that share the neurons, by joblib, also on a cluster:
+        ``with joblib.parallel_config(backend="dask")``.  By default as many as joblib's
+        configuration says, or one.  Each process uses as many threads as linear algebra
+        would, so more processes help only on more machines, or if there are many neurons.
+    verbose : bool
+        Show a progress bar with the remaining time.
 
     Returns
     -------
     GLMPopulation
         If the data leave weights undetermined (a source that is always silent, or
-        kernels that can replace each other) it is one of the maxima.
+        kernels that can replace each other) it is one of the maxima.  Its attribute `fit_`
+        is a `FitReport`: how close to the maximum each neuron is.  The result does not
+        depend on the number of threads.
 
     Raises
     ------
     ValueError, TypeError
-        If shapes do not match, values are not finite, or a neuron never spikes or always
-        spikes in the steps that count: its bias would be infinite.  If the data have
-        different steps, or steps other than `dt`.  If an input is too large or too small to
-        be squared, or its mean is so far from 0 that rounding would hide its variation.
+        If shapes do not match, or values are not finite.  If the data have different steps,
+        or steps other than `dt`.  If an input is too large or too small to be squared, or its
+        mean is so far from 0 that rounding would hide its variation.  If the strength is
+        negative, or epochs are empty, overlap, or lie outside the recording.
 
     Warns
     -----
@@ -114,14 +184,19 @@ def fit_population(
         inputs predicts perfectly when there is no spike, or when there is one, for example
         after a neuron's own spike if it has a refractory period.  The fit ends when at most
         1e-8 nats can be gained; some weights are then large, and their exact values mean
-        little.  A `penalty` keeps them finite.  Also if `max_iter` steps were not enough,
-        and if a feedback kernel can form part of a neuron's coupling with itself, so that
-        the split between the two is arbitrary.
+        little.  A `penalty` keeps them finite.  If a neuron never spikes (or always) in the
+        steps that count: it gets a bias at the rate of half a spike, and weights of 0.  If
+        `max_iter` steps were not enough, or the user interrupted the fit (Ctrl-C), which
+        returns the best parameters so far.  And if a feedback kernel can form part of a
+        neuron's coupling with itself, so that the split between the two is arbitrary.
 
     Notes
     -----
-    The design matrix takes most of the memory: twice 8 bytes for each step and parameter of
-    a neuron.
+    The steps use the Fisher information, at 8 bytes times the square of the number of
+    parameters, for each of the neurons that are fitted together (at most 512 MiB).  If it
+    would take longer than the rest, it comes from a sample of the steps, and is corrected
+    by the gradients on the way.  The gradient itself is always that of all steps.  While the fit
+    runs, linear algebra is limited to one thread, and as many threads share the blocks.
 
     Examples
     --------
@@ -137,260 +212,200 @@ def fit_population(
     array([[0.25 ],
            [0.125]])
     """
-    kernels = kernels_by_name({} if kernels is None and inputs is None else kernels)
-    if outputs is None:
-        raise TypeError("outputs must be an array of the shape (T, n), got None")
-    inputs, outputs, n_steps, dt = checked_data(
-        inputs, outputs, kernels, dict.fromkeys(kernels, "n_source"), "n", dt, mask is not None
-    )
-    n = outputs.shape[1]
-    if n == 0:
-        raise ValueError("outputs must have at least one neuron")
-    if feedback_basis is not None:
-        feedback_basis = as_basis(feedback_basis, "feedback_basis")
-    activation = get_activation(activation)
-    penalty = real(penalty, "penalty", 0)
+    started = time.perf_counter()
+    name, strength = _named_penalty(penalty, strength)
     tol = real(tol, "tol", 0, strict=True)
     max_iter = integer(max_iter, "max_iter")
-    rows = checked_mask(mask, n_steps)
-    for name, x in inputs.items():
-        _check_scale(x, x[rows], f"inputs[{name!r}]")
-    connected = _connected(connect, {name: x.shape[1] for name, x in inputs.items()}, n)
-    if feedback_basis is not None:
-        _leave_to_feedback(connected, connect or {}, inputs, outputs, kernels, feedback_basis, penalty)
-    targets = outputs[rows]
-    silences = 1 - targets
-    for events, problem in (targets, "never spikes"), (silences, "always spikes"):
-        missing = np.flatnonzero(~events.any(axis=0))
-        if missing.size:
-            raise ValueError(
-                f"outputs: neuron {missing[0]} {problem} in the steps that count, "
-                "so its best bias would be infinite; leave it out"
-            )
+    verbose = flag(verbose, "verbose")
+    check_n_jobs(n_jobs)
+    task = FitTask(
+        outputs, inputs, kernels, feedback_basis, activation, name, strength > 0, groups,
+        penalise_feedback, mask, epochs, connect, dt,
+    )  # fmt: skip
+    outcome = fit_task(task, strength, tol, max_iter, n_jobs, verbose)
+    warn_of(outcome, max_iter)
+    task.warn_of_silence()
+    population = task.population(outcome.parameters)
+    population.fit_ = report(name, strength, outcome, time.perf_counter() - started)
+    return population
 
-    common = (design_matrix(inputs, kernels) if kernels else np.ones((n_steps, 1)))[rows]
-    parameters = np.zeros((n, common.shape[1]))
-    feedback_weights = None if feedback_basis is None else np.zeros((n, feedback_basis.n_basis))
-    endless, unfinished = [], []
-    for i in range(n):
-        free = np.concatenate(
-            [[True], *(np.repeat(connected[key][:, i], kernels[key].n_basis) for key in kernels)]
+
+def report(penalty: str, strength: float, outcome: Outcome, seconds: float) -> FitReport:
+    """Return the report of a fit."""
+    return FitReport(
+        penalty,
+        strength,
+        outcome.status.tolist(),
+        np.sqrt(np.maximum(outcome.gain, 0.0)),
+        outcome.gradient,
+        outcome.log_likelihood,
+        outcome.n_steps,
+        seconds,
+    )
+
+
+def _named_penalty(penalty, strength):
+    """Return the name and the strength of a penalty."""
+    if isinstance(penalty, str):
+        if strength is None:
+            raise TypeError(
+                f"strength must be given with penalty={penalty!r}; select_strength chooses it"
+            )
+        return penalty, checked_strength(strength)
+    if strength is not None:
+        raise TypeError('strength goes with the name of a penalty, such as penalty="ridge"')
+    return "ridge", checked_strength(penalty, "penalty")
+
+
+def check_n_jobs(n_jobs: Any) -> None:
+    """Raise unless `n_jobs` is what joblib takes."""
+    if n_jobs is not None and (integer(n_jobs, "n_jobs", -(2**31)) == 0):
+        raise ValueError("n_jobs must be a number of processes, or -1 for all cores, got 0")
+
+
+def fit_task(
+    task: FitTask,
+    strength: float,
+    tol: float,
+    max_iter: int,
+    n_jobs: int | None = None,
+    verbose: bool = False,
+) -> Outcome:
+    """Return the fit of all neurons of a task.
+
+    Parameters
+    ----------
+    task : FitTask
+    strength : float
+    tol : float
+    max_iter : int
+    n_jobs : int, optional
+    verbose : bool
+    """
+    n_processes = joblib.effective_n_jobs(n_jobs)
+    groups = _groups(task, n_processes)
+    outcomes: dict[int, Outcome] = {}
+    with Progress("fitting", 100, verbose, unit="%") as progress:
+        if n_processes == 1:
+            for number, group in enumerate(groups):
+
+                def watch(fraction, number=number):
+                    progress(round(100 * (number + fraction) / len(groups)))
+
+                outcomes[number] = _fit_group(task, group, strength, tol, max_iter, watch)
+                if "interrupted" in outcomes[number].status:
+                    break
+        else:
+            workers = joblib.Parallel(n_jobs=n_jobs, batch_size=1, return_as="generator_unordered")
+            jobs = (
+                joblib.delayed(_fit_numbered)(number, task, group, strength, tol, max_iter)
+                for number, group in enumerate(groups)
+            )
+            try:
+                for number, outcome in workers(jobs):
+                    outcomes[number] = outcome
+                    progress(round(100 * len(outcomes) / len(groups)))
+            except KeyboardInterrupt:
+                pass
+    return _joined(task, groups, outcomes)
+
+
+def fit_path(
+    task: FitTask, strengths: NDArray[np.float64], tol: float, max_iter: int
+) -> Iterator[Outcome]:
+    """Yield the fit of all neurons for each strength; each begins at the one before."""
+    groups = _groups(task, 1)
+    last: dict[int, Outcome] = {}
+    for strength in strengths:
+        for number, group in enumerate(groups):
+            start = information = None
+            if number in last:
+                start, information = last[number].parameters, last[number].information
+            last[number] = _fit_group(task, group, strength, tol, max_iter, None, start, information)
+            if "interrupted" in last[number].status:
+                raise KeyboardInterrupt
+        yield _joined(task, groups, last)
+
+
+def _groups(task, n_groups):
+    """Return at least so many groups of the neurons that can be fitted."""
+    memory = 8.0 * task.design.n_parameters**2
+    n_together = max(1, int(_MOST_INFORMATION / memory))
+    n_groups = max(-(-len(task.fitted) // n_together), min(n_groups, len(task.fitted)), 1)
+    return [group for group in np.array_split(task.fitted, n_groups) if len(group)]
+
+
+def _fit_group(task, group, strength, tol, max_iter, watch=None, start=None, information=None):
+    with Workers() as workers:
+        return maximise(
+            task.design,
+            group,
+            task.activation,
+            task.free[group],
+            task.penalty.of(group),
+            strength,
+            task.start()[group] if start is None else start,
+            tol,
+            max_iter,
+            workers,
+            information,
+            watch,
         )
-        design = common[:, free]
-        if feedback_basis is not None:
-            design = np.hstack([design, filtered_by_each(outputs[:, [i]], feedback_basis)[rows]])
-        best, outcome = _maximise(design, targets[:, i], activation, penalty, tol, max_iter)
-        parameters[i, free] = best[: free.sum()]
-        if feedback_basis is not None:
-            feedback_weights[i] = best[free.sum() :]  # type: ignore[index]
-        if outcome == "endless":
-            endless.append(i)
-        elif outcome == "unfinished":
-            unfinished.append(i)
-    if endless:
+
+
+def _fit_numbered(number, *arguments):
+    outcome = _fit_group(*arguments)
+    outcome.information = None
+    return number, outcome
+
+
+def _joined(task, groups, outcomes):
+    """Return the outcome of all neurons, given those of groups of the neurons with spikes."""
+    counts, n_rows = task.counts, task.design.n_rows
+    whole = Outcome(
+        task.start(),
+        np.full(task.n, "silent", dtype="<U11"),
+        np.zeros(task.n),
+        np.zeros(task.n),
+        np.zeros(task.n),
+        np.zeros(task.n, dtype=np.int64),
+    )
+    bias = whole.parameters[:, 0]
+    spikes, silences = task.activation.log_spike(bias), task.activation.log_silence(bias)
+    whole.log_likelihood[:] = counts * spikes + (n_rows - counts) * silences
+    for number, group in enumerate(groups):
+        if number not in outcomes:
+            whole.status[group] = "interrupted"
+            whole.gain[group] = whole.gradient[group] = np.inf
+            continue
+        outcome = outcomes[number]
+        for name in "parameters", "status", "log_likelihood", "gain", "gradient", "n_steps":
+            getattr(whole, name)[group] = getattr(outcome, name)
+    return whole
+
+
+def warn_of(outcome: Outcome, max_iter: int) -> None:
+    """Warn of neurons whose fit did not reach a maximum."""
+
+    def those(status):
+        return np.flatnonzero(outcome.status == status).tolist()
+
+    if those("endless"):
         warn(
-            f"the likelihood of the neurons {endless} has no finite maximum: their inputs predict "
+            f"the likelihood of the neurons {those('endless')} has no finite maximum: their inputs predict "
             "some steps without a spike, or with one, perfectly, and some weights grew until the "
             "fit stopped; a penalty above 0 keeps them finite",
             RuntimeWarning,
         )
-    if unfinished:
+    if those("unfinished"):
         warn(
-            f"the fit of the neurons {unfinished} did not reach the maximum in "
+            f"the fit of the neurons {those('unfinished')} did not reach the maximum in "
             f"max_iter={max_iter} steps",
             RuntimeWarning,
         )
-    bias, weights = split_parameters(parameters, inputs, kernels)
-    return GLMPopulation(bias, kernels, weights, feedback_basis, feedback_weights, activation, dt)
-
-
-def design_matrix(
-    inputs: Mapping[str, NDArray[np.float64]], kernels: Mapping[str, Basis]
-) -> NDArray[np.float64]:
-    """Return what the bias and each weight are multiplied by, step by step.
-
-    Parameters
-    ----------
-    inputs : dict of str to ndarray of float, shape (T, n_source)
-    kernels : dict of str to Basis
-        At least one.
-
-    Returns
-    -------
-    ndarray of float, shape (T, 1 + sum of n_source * n_basis)
-        A one for the bias, then for each kernel, each source and each basis function
-        the input filtered by it.
-    """
-    columns = [filtered_by_each(inputs[name], basis) for name, basis in kernels.items()]
-    return np.hstack([np.ones((len(columns[0]), 1)), *columns])
-
-
-def filtered_by_each(series: NDArray[np.float64], basis: Basis) -> NDArray[np.float64]:
-    """Filter each column by each basis function: (T, N) to (T, N * n_basis)."""
-    by_function = [
-        filtered_in_chunks(series, lambda part: part[np.newaxis], basis.matrix[:, [k]])
-        for k in range(basis.n_basis)
-    ]
-    return np.stack(by_function, axis=2).reshape(len(series), series.shape[1] * len(by_function))
-
-
-def split_parameters(
-    parameters: NDArray[np.float64],
-    inputs: Mapping[str, NDArray[np.float64]],
-    kernels: Mapping[str, Basis],
-) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
-    """Return bias and weights from parameters (n, n_columns of `design_matrix`)."""
-    n_weights = [inputs[name].shape[1] * basis.n_basis for name, basis in kernels.items()]
-    bias, *parts = np.split(parameters, np.cumsum([1, *n_weights])[:-1], axis=1)
-    weights = {
-        name: part.reshape(len(parameters), inputs[name].shape[1], basis.n_basis).swapaxes(0, 1)
-        for part, (name, basis) in zip(parts, kernels.items())
-    }
-    return bias[:, 0], weights
-
-
-def penalised_log_likelihood(
-    parameters: NDArray[np.float64],
-    design: NDArray[np.float64],
-    spikes: np.ndarray,
-    activation: Activation,
-    penalty: float,
-) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-    """Return the objective of one neuron, its gradient, and the potential.
-
-    `parameters` are the bias and the weights, `design` (T, n_parameters) holds what they
-    are multiplied by, and `spikes` (T,) is the recorded train.
-    """
-    u = design @ parameters
-    value, grad_u = rate_gradient(u, spikes, activation)
-    weights = np.append(0.0, parameters[1:])
-    return value - penalty / 2 * weights @ weights, design.T @ grad_u - penalty * weights, u
-
-
-def _maximise(design, spikes, activation, penalty, tol, max_iter):
-    """Return the parameters of one neuron with the largest penalised log-likelihood.
-
-    Also return how the search ended: "converged", "endless" or "unfinished".
-    """
-    parameters = np.zeros(design.shape[1])
-    if parameters.size > 1:
-        # Fitting the bias first makes half of the steps one-dimensional.
-        parameters[:1] = _maximise(design[:, :1], spikes, activation, penalty, tol, max_iter)[0]
-    ridge = penalty * np.diag(np.arange(parameters.size) > 0)
-
-    def objective(parameters):
-        # A step that is too long may reach a log-likelihood of -inf.
-        with np.errstate(over="ignore"):
-            return penalised_log_likelihood(parameters, design, spikes, activation, penalty)
-
-    value, gradient, u = objective(parameters)
-    for _ in range(max_iter):
-        # The Fisher information is positive for any activation, unlike the second
-        # derivative, and needs only the slopes.
-        weights = -activation.log_spike_slope(u) * activation.log_silence_slope(u)
-        step = _solve(_gram(design, weights) + ridge, gradient)
-        # If the objective were quadratic: the squared distance to the maximum in standard
-        # errors, and twice the possible gain.
-        gain = gradient @ step
-        if gain <= tol * tol:
-            return parameters + step, "converged"
-        if gain < 1e-8 and np.abs(design @ step).max() > 0.01:
-            return parameters, "endless"
-        for _ in range(_MOST_HALVINGS):
-            new_value, new_gradient, new_u = objective(parameters + step)
-            if new_value >= value - 1e-12 * abs(value):
-                break
-            step /= 2
-        parameters = parameters + step
-        value, gradient, u = new_value, new_gradient, new_u
-    return parameters, "unfinished"
-
-
-def _gram(design, weights):
-    """Return ``design.T @ diag(weights) @ design``, without copying all of `design`."""
-    total = 0.0
-    for start in range(0, len(design), _CHUNK):
-        rows = slice(start, start + _CHUNK)
-        part = np.sqrt(weights[rows])[:, np.newaxis] * design[rows]
-        total = total + part.T @ part
-    return total
-
-
-def _solve(matrix, vector):
-    """Solve for a positive semidefinite matrix; the solution is 0 along its null space."""
-    # With all parameters on one scale, small eigenvalues come from rounding.
-    scale = np.sqrt(np.diag(matrix))
-    absent = scale == 0
-    scale[absent] = 1.0
-    values, axes = np.linalg.eigh(matrix / np.outer(scale, scale))
-    kept = values > values.size * np.finfo(float).eps * values[-1]
-    axes = axes[:, kept]
-    axes[absent] = 0.0
-    return axes @ (axes.T @ (vector / scale) / values[kept]) / scale
-
-
-def _connected(connect, n_sources, n):
-    """Return for each kernel which pairs have weights, shape (n_source, n)."""
-    connect = {} if connect is None else connect
-    if not isinstance(connect, dict) or not set(connect) <= set(n_sources):
-        raise ValueError(f"connect must be a dict with keys among {list(n_sources)}, got {connect!r}")
-    connected = {}
-    for name, n_source in n_sources.items():
-        connected[name] = np.zeros((n_source, n), dtype=bool)
-        connected[name][find_pairs(connect.get(name, True), n_source, n)] = True
-    return connected
-
-
-def _leave_to_feedback(connected, connect, inputs, outputs, kernels, feedback_basis, penalty):
-    """Remove each neuron's own train from `connected` if the feedback kernel already covers it.
-
-    Only if the user has not set the connections, and no kernel is lost.
-    """
-    arbitrary = []
-    own_trains = [train.tobytes() for train in outputs.T.astype(float)]
-    for name, x in inputs.items():
-        own = np.array(
-            [[column == train for train in own_trains] for column in (c.tobytes() for c in x.T)]
-        ).reshape(connected[name].shape)
-        if not np.any(own & connected[name]):
-            continue
-        own_rank, both_rank = _ranks(feedback_basis.matrix, kernels[name].matrix)
-        if both_rank == own_rank and name not in connect:
-            connected[name] &= ~own
-        elif both_rank < own_rank + np.linalg.matrix_rank(kernels[name].matrix):
-            arbitrary.append(name)
-    # A penalty would determine the split.
-    if arbitrary and penalty == 0:
+    if those("interrupted"):
         warn(
-            f"the kernels {arbitrary} couple neurons with themselves, and the feedback kernel can form "
-            "part of the same: the fit has split the two arbitrarily. Pass connect="
-            f"{{{arbitrary[0]!r}: 'i != j'}} to leave a neuron's effect on itself to the feedback, "
-            "or leave feedback_basis out",
+            f"the fit was interrupted: the neurons {those('interrupted')} have the best parameters "
+            "so far, which may be far from the maximum",
             RuntimeWarning,
-        )
-
-
-def _ranks(first, second):
-    """Return the ranks of the first basis, and of both together."""
-    both = stacked([first, second])
-    both = both / np.maximum(np.abs(both).max(axis=0), np.finfo(float).tiny)
-    return np.linalg.matrix_rank(both[:, : first.shape[1]]), np.linalg.matrix_rank(both)
-
-
-def _check_scale(x, counted, name):
-    """Raise if double precision cannot hold an input, shape (T, n_source), and its squares."""
-    largest = np.abs(x).max(axis=0, initial=0.0)
-    for source in np.flatnonzero(
-        (largest > 0) & ((largest < _SMALLEST_INPUT) | (largest > _LARGEST_INPUT))
-    ):
-        raise ValueError(
-            f"{name} must be on a scale from {_SMALLEST_INPUT:g} to {_LARGEST_INPUT:g}, but source "
-            f"{source} goes up to {largest[source]:g}; divide it by its standard deviation"
-        )
-    spread, mean = np.ptp(counted, axis=0), np.abs(counted.mean(axis=0))
-    for source in np.flatnonzero((spread > 0) & (mean > _LARGEST_OFFSET * counted.std(axis=0))):
-        raise ValueError(
-            f"{name}: source {source} varies by only {spread[source]:g} around a mean of "
-            f"{mean[source]:g}, so rounding would hide the variation; subtract the mean, which the "
-            "bias replaces"
         )

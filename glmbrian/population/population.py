@@ -60,6 +60,8 @@ class GLMPopulation:
         Duration of a step; None if it is unknown.  It can be set.
     bias, kernels, weights, feedback_basis, feedback_weights, activation
         As above; `kernels` and `weights` are dicts.
+    fit_ : FitReport or None
+        How the fit ended, if `fit_population` made the population; it is not saved.
 
     Raises
     ------
@@ -91,6 +93,9 @@ class GLMPopulation:
     feedback_basis: Basis | None
     feedback_weights: NDArray[np.float64] | None
     activation: Activation
+
+    #: How the fit ended, a `FitReport`; None if the population was not fitted.
+    fit_: Any = None
 
     # For populations pickled by earlier versions.
     _dt = None

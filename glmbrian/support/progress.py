@@ -19,14 +19,16 @@ class Progress:
     total : int
         Number of presentations.
     show : bool
+    unit : str
+        What is counted.
     """
 
-    def __init__(self, task: str, total: int, show: bool) -> None:
+    def __init__(self, task: str, total: int, show: bool, unit: str = " presentations") -> None:
         self._task = task
         self._bar = tqdm(
             total=total,
             desc=task,
-            unit=" presentations",
+            unit=unit,
             leave=False,
             disable=not show or sys.stderr is None,  # a service may have closed it
             delay=1,

@@ -246,3 +246,18 @@ def test_name_to_save():
         ValueError, match=r"activation must be one of sigmoid, .* to be saved, got a custom one"
     ):
         name_to_save(own)
+
+
+def test_terms_are_those_of_the_functions():
+    for name in ("sigmoid", "probit", "cloglog"):
+        activation = get_activation(name)
+        u = np.concatenate([-np.logspace(-3, 3, 50), [0.0], np.logspace(-3, 2, 50)])[:, np.newaxis]
+        with np.errstate(over="ignore", under="ignore", divide="ignore"):
+            want = (
+                activation.log_silence(u),
+                activation.log_silence_slope(u),
+                activation.log_spike_slope(u),
+            )
+            got = activation.silence_terms(u)
+        for one, other in zip(got, want):
+            np.testing.assert_allclose(one, other, rtol=1e-14, atol=1e-300)

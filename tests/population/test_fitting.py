@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 import glmbrian as glm
 from glmbrian import learning
 from glmbrian.interop import Recording, from_pynapple
-from glmbrian.population import fitting
+from glmbrian.population.design import Design
+from glmbrian.population.objective import evaluate
+from glmbrian.population.series import ArraySeries
+from glmbrian.support.workers import Workers
 
 every_activation = pytest.mark.parametrize("activation", ["sigmoid", "probit", "cloglog"])
 
@@ -86,18 +89,15 @@ def test_gradient_is_that_of_the_rate_rule(seed, n, n_source, n_steps, activatio
     value, grad_w, grad_v, grad_bias = learning.rate_log_likelihood(
         x, y, basis.matrix, feedback.matrix, w, v, bias, activation
     )
-    common = fitting.design_matrix({"stimulus": x.astype(float)}, {"stimulus": basis})
-    total = 0.0
-    for i in range(n):
-        design = np.hstack([common, fitting.filtered_by_each(y[:, [i]], feedback)])
-        parameters = np.concatenate([bias[[i]], w[:, i].ravel(), v[i]])
-        part, got, _ = fitting.penalised_log_likelihood(
-            parameters, design, y[:, i], glm.get_activation(activation), 0.0
-        )
-        want = np.concatenate([grad_bias[[i]], grad_w[:, i].ravel(), grad_v[i]])
-        np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-9)
-        total += part
-    assert total == pytest.approx(value, rel=1e-9)
+    series = {"stimulus": ArraySeries(x)}
+    design = Design(series, {"stimulus": basis}, ArraySeries(y), feedback, [(0, n_steps)])
+    parameters = np.hstack([bias[:, np.newaxis], w.transpose(1, 2, 0).reshape(n, -1), v])
+    with Workers() as workers:
+        got = evaluate(design, np.arange(n), parameters, glm.get_activation(activation), workers)
+    by_function = grad_w.transpose(1, 2, 0).reshape(n, -1)
+    want = np.hstack([grad_bias[:, np.newaxis], by_function, grad_v])
+    np.testing.assert_allclose(got.gradient, want, rtol=1e-9, atol=1e-9)
+    assert got.value.sum() == pytest.approx(value, rel=1e-9)
 
 
 def test_fit_ends_at_the_maximum_near_the_truth(recorded):
@@ -231,12 +231,18 @@ def test_too_few_steps_are_told(recorded):
 
 
 @pytest.mark.parametrize("spikes, says", [(0, "never"), (1, "always")])
-def test_neuron_without_a_finite_bias_is_refused(spikes, says):
+def test_neuron_without_a_finite_bias_is_told(spikes, says):
     y = np.tile([[0, 1], [1, 0]], (20, 1))
     mask = np.ones(40, dtype=bool)
     y[:20, 1], mask[20:] = spikes, False
-    with pytest.raises(ValueError, match=f"^outputs: neuron 1 {says} spikes"):
-        glm.fit_population(y, np.zeros((40, 1)), SHORT, mask=mask, penalty=1.0)
+    with pytest.warns(RuntimeWarning, match=rf"^outputs: the neurons \[1\] {says} spike"):
+        fitted = glm.fit_population(y, y[:, :1], SHORT, mask=mask, penalty=1.0)
+    assert not fitted.weights["stimulus"][:, 1].any() and fitted.weights["stimulus"][:, 0].any()
+    assert fitted.bias[1] == pytest.approx(np.log(39) * (1 if spikes else -1), rel=1e-9)
+    assert fitted.fit_.status == ["converged", "silent"]
+    u = np.full((20, 1), fitted.bias[1])
+    alone = learning.rate_gradient(u, y[:20, 1:], fitted.activation)[0]
+    assert fitted.fit_.log_likelihood[1] == pytest.approx(alone, rel=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,254 @@
+"""What the parameters of a population are multiplied by, in blocks of steps.
+
+The design matrix of a recording has a row for each step, with a 1 for the bias and, for each
+kernel, each of its functions and each source, the source's series filtered by the function.
+An hour of a hundred neurons would take tens of gigabytes, so no more than a few blocks of rows
+exist at a time.  The neurons share these columns.  Columns that only one neuron has, its own
+train through the feedback basis, are kept apart.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from ..core.bases import Basis
+from .series import Series
+
+#: About the number of values in a block of rows: a few of them fit in the caches.
+_VALUES_IN_BLOCK = 2**19
+
+#: The least and most rows of a block.
+_FEWEST_ROWS, _MOST_ROWS = 2**9, 2**14
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A block of rows of the design matrix, for some of the neurons.
+
+    Attributes
+    ----------
+    common : ndarray of float, shape (n_rows, n_common)
+        The columns that all neurons share; the first is 1.
+    own : ndarray of float, shape (n_rows, n_own, n_neurons), or None
+        The columns that each neuron has for itself.
+    spikes : ndarray of bool, shape (n_rows, n_neurons)
+        The recorded trains.
+    """
+
+    common: NDArray[np.float64]
+    own: NDArray[np.float64] | None
+    spikes: NDArray[np.bool_]
+
+
+class Filter:
+    """Filters series by the functions of a basis.
+
+    Parameters
+    ----------
+    basis : Basis
+    """
+
+    def __init__(self, basis: Basis) -> None:
+        self.window, self.n_basis = basis.matrix.shape
+        # A stretch of steps depends on itself and the window before it, through one matrix.
+        # Short stretches need the fewest multiplications, long ones the fewest products.
+        self.stretch = int(np.clip(self.window // 4, 8, 64))
+        matrix = np.zeros((self.stretch, self.n_basis, self.stretch + self.window - 1))
+        for step in range(self.stretch):
+            matrix[step, :, step : step + self.window] = basis.matrix[::-1].T
+        self._matrix = matrix.reshape(self.stretch * self.n_basis, -1)
+
+    def __call__(self, series: Series, first: int, start: int, stop: int) -> NDArray[np.float64]:
+        """Return the filtered series from `start` up to `stop`, shape (n_steps, n_basis, n).
+
+        Nothing before the step `first` has an effect.
+        """
+        n = series.n_units
+        n_steps = stop - start
+        n_stretches = -(-n_steps // self.stretch)
+        before = min(self.window, start - first)
+        padded = np.zeros((n_stretches * self.stretch + self.window - 1, n))
+        seen = series.read(start - before, stop - 1)
+        padded[self.window - before : self.window - before + len(seen)] = seen
+        if n == 0:
+            return np.zeros((n_steps, self.n_basis, 0))
+        row, column = padded.strides
+        stretches = as_strided(
+            padded,
+            (n_stretches, self.stretch + self.window - 1, n),
+            (row * self.stretch, row, column),
+            writeable=False,
+        )
+        filtered = np.matmul(self._matrix, stretches)
+        return filtered.reshape(n_stretches * self.stretch, self.n_basis, n)[:n_steps]
+
+
+class Design:
+    """The design matrix of all neurons of a population, never held as a whole.
+
+    Parameters
+    ----------
+    inputs : dict of str to Series
+    kernels : dict of str to Basis
+    outputs : Series
+        The recorded trains.
+    feedback_basis : Basis or None
+        Filters each neuron's own train into columns of its own.
+    epochs : sequence of (int, int)
+        The first step of each epoch and the step after its last one.  Within an epoch,
+        kernels see nothing from before it.
+    mask : ndarray of bool, shape (T,), or None
+        The steps that count within the epochs; all if None.
+    offsets : dict of str to ndarray of float, shape (n_source,), optional
+        Typical values of the inputs.  What a constant input of this size would give is
+        subtracted from the columns, which changes the meaning of the bias alone.
+    largest : dict of str to ndarray of float, shape (n_source,), optional
+        The largest absolute values of the inputs; 1 by default.
+    """
+
+    def __init__(
+        self,
+        inputs: Mapping[str, Series],
+        kernels: Mapping[str, Basis],
+        outputs: Series,
+        feedback_basis: Basis | None,
+        epochs: Sequence[tuple[int, int]],
+        mask: NDArray[np.bool_] | None = None,
+        offsets: Mapping[str, NDArray[np.float64]] | None = None,
+        largest: Mapping[str, NDArray[np.float64]] | None = None,
+    ) -> None:
+        self.inputs, self.kernels, self.outputs = dict(inputs), dict(kernels), outputs
+        self.epochs, self.mask = tuple(epochs), mask
+        self.n = outputs.n_units
+        self._filters = {name: Filter(basis) for name, basis in kernels.items()}
+        self._own_filter = None if feedback_basis is None else Filter(feedback_basis)
+        self.n_own = 0 if feedback_basis is None else feedback_basis.n_basis
+        #: For each kernel, where its columns are: shape (n_basis, n_source).
+        self.columns: dict[str, NDArray[np.int64]] = {}
+        self.n_common = 1
+        for name, basis in kernels.items():
+            size = basis.n_basis * inputs[name].n_units
+            columns = self.n_common + np.arange(size)
+            self.columns[name] = columns.reshape(basis.n_basis, inputs[name].n_units)
+            self.n_common += size
+        self.n_parameters = self.n_common + self.n_own
+        self.centre = np.zeros(self.n_common)
+        for name, offset in (offsets or {}).items():
+            total = kernels[name].matrix.sum(axis=0)
+            self.centre[self.columns[name]] = total[:, np.newaxis] * offset
+        #: What no value of a column exceeds, shape (n_parameters,).
+        self.largest = np.ones(self.n_parameters)
+        self.largest[: self.n_common] += np.abs(self.centre)
+        for name, basis in kernels.items():
+            total = np.abs(basis.matrix).sum(axis=0)[:, np.newaxis]
+            scale = (largest or {}).get(name, np.ones(inputs[name].n_units))
+            self.largest[self.columns[name]] += total * scale
+        if feedback_basis is not None:
+            self.largest[self.n_common :] += np.abs(feedback_basis.matrix).sum(axis=0)
+        self.n_rows = int(
+            sum(stop - start for start, stop in self.epochs)
+            if mask is None
+            else sum(np.count_nonzero(mask[start:stop]) for start, stop in self.epochs)
+        )
+        self.blocks = list(self._split())
+
+    def _split(self) -> Iterable[tuple[tuple[int, int, int], ...]]:
+        """Yield blocks: for each segment the first step of its epoch, its start and its stop."""
+        width = self.n_common + self.n_own * self.n
+        length = int(np.clip(_VALUES_IN_BLOCK // width, _FEWEST_ROWS, _MOST_ROWS))
+        block: list[tuple[int, int, int]] = []
+        n_rows = 0
+        for first, end in self.epochs:
+            start = first
+            while start < end:
+                stop = min(end, start + length - n_rows)
+                if self.mask is None or self.mask[start:stop].any():
+                    block.append((first, start, stop))
+                    n_rows += stop - start
+                start = stop
+                if n_rows == length:
+                    yield tuple(block)
+                    block, n_rows = [], 0
+        if block:
+            yield tuple(block)
+
+    def rows(self, block: Iterable[tuple[int, int, int]], neurons: NDArray[np.int64]) -> Rows:
+        """Return the rows of one of the `blocks` for some neurons."""
+        block = tuple(block)
+        n_rows = sum(stop - start for _, start, stop in block)
+        common = np.empty((n_rows, self.n_common))
+        common[:, 0] = 1.0
+        own = None if self._own_filter is None else np.empty((n_rows, self.n_own, len(neurons)))
+        spikes = np.empty((n_rows, len(neurons)), dtype=bool)
+        row = 0
+        for first, start, stop in block:
+            rows = slice(row, row + stop - start)
+            for name, basis_filter in self._filters.items():
+                columns = self.columns[name]
+                if columns.size:
+                    place = slice(columns[0, 0], columns[-1, -1] + 1)
+                    filtered = basis_filter(self.inputs[name], first, start, stop)
+                    common[rows, place] = filtered.reshape(stop - start, -1)
+            spikes[rows] = self.outputs.read(start, stop)[:, neurons]
+            if own is not None:
+                trains = _Some(self.outputs, neurons)
+                own[rows] = self._own_filter(trains, first, start, stop)  # type: ignore[misc,arg-type]
+            row = rows.stop
+        if self.centre.any():
+            common -= self.centre
+        if self.mask is not None:
+            counted = np.concatenate([self.mask[start:stop] for _, start, stop in block])
+            if not counted.all():
+                common, spikes = common[counted], spikes[counted]
+                own = None if own is None else own[counted]
+        return Rows(common, own, spikes)
+
+    def potential(self, rows: Rows, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the potential (n_rows, n_neurons) for parameters (n_neurons, n_parameters)."""
+        u = rows.common @ parameters[:, : self.n_common].T
+        if rows.own is not None:
+            u += np.einsum("tkn,nk->tn", rows.own, parameters[:, self.n_common :])
+        return u
+
+    def gradient(self, rows: Rows, grad_u: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the gradient (n_neurons, n_parameters) for that in the potential."""
+        grad = np.empty((grad_u.shape[1], self.n_parameters))
+        grad[:, : self.n_common] = (rows.common.T @ grad_u).T
+        if rows.own is not None:
+            grad[:, self.n_common :] = np.einsum("tkn,tn->nk", rows.own, grad_u)
+        return grad
+
+    def uncentred(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return parameters (n_neurons, n_parameters) whose bias is that of the columns themselves."""
+        parameters = parameters.copy()
+        parameters[:, 0] -= parameters[:, : self.n_common] @ self.centre
+        return parameters
+
+    def centred(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Undo `uncentred`."""
+        parameters = parameters.copy()
+        parameters[:, 0] += parameters[:, : self.n_common] @ self.centre
+        return parameters
+
+    def with_mask(self, mask: NDArray[np.bool_]) -> "Design":
+        """Return the same design with other steps that count."""
+        other = object.__new__(Design)
+        other.__dict__.update(self.__dict__)
+        other.mask = mask
+        other.n_rows = int(sum(np.count_nonzero(mask[start:stop]) for start, stop in self.epochs))
+        other.blocks = list(other._split())
+        return other
+
+
+class _Some:
+    """Some of the units of a series."""
+
+    def __init__(self, series, units):
+        self._series, self._units, self.n_units = series, units, len(units)
+
+    def read(self, start: int, stop: int) -> Any:
+        return self._series.read(start, stop)[:, self._units]

@@ -1,0 +1,205 @@
+"""Choose the strength of a penalty by how well fits predict steps that they have not seen."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import joblib
+import numpy as np
+from brian2 import Quantity
+from numpy.typing import ArrayLike, NDArray
+
+from ..core.activations import Activation
+from ..core.bases import Basis
+from ..support.progress import Progress
+from ..support.validation import finite_array, flag, integer, real
+from .fitting import check_n_jobs, fit_path, report, warn_of
+from .objective import log_likelihood
+from .population import GLMPopulation
+from .task import FitTask
+
+
+@dataclass(frozen=True)
+class StrengthSelection:
+    """How well populations with penalties of several strengths predict held-out steps.
+
+    Attributes
+    ----------
+    strengths : ndarray of float, shape (n_strengths,)
+        From strong to weak.
+    scores : ndarray of float, shape (n_strengths, n_folds)
+        Log-likelihood of the held-out steps of each fold, in nats per spike, over all
+        neurons.
+    mean, standard_error : ndarray of float, shape (n_strengths,)
+        Of the scores over the folds.
+    best : float
+        The strength with the largest mean.
+    population : GLMPopulation
+        Fitted to all steps with the strength `best`.
+
+    Examples
+    --------
+    See `select_strength`.
+    """
+
+    strengths: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    standard_error: NDArray[np.float64]
+    best: float
+    population: GLMPopulation
+
+
+def select_strength(
+    outputs: Any,
+    inputs: Any = None,
+    kernels: Basis | Mapping[str, Basis] | None = None,
+    feedback_basis: Basis | None = None,
+    activation: str | Activation = "sigmoid",
+    penalty: str = "group",
+    *,
+    strengths: ArrayLike,
+    n_folds: int = 5,
+    groups: Mapping[str, ArrayLike] | None = None,
+    penalise_feedback: bool = True,
+    mask: ArrayLike | None = None,
+    epochs: Sequence[tuple[Any, Any]] | None = None,
+    connect: Mapping[str, Any] | None = None,
+    tol: float = 1e-4,
+    max_iter: int = 200,
+    dt: Quantity | None = None,
+    n_jobs: int | None = None,
+    verbose: bool = False,
+) -> StrengthSelection:
+    """Choose the strength of a penalty by cross-validation over blocks of time.
+
+    The steps that count are split into consecutive folds.  For each fold, populations are
+    fitted to the other folds, from the strongest penalty to the weakest, where each fit begins at
+    the one before.  Steps close in time are alike, so folds of single steps drawn at random
+    would be too easy to predict.
+
+    Parameters
+    ----------
+    outputs, inputs, kernels, feedback_basis, activation, groups, penalise_feedback, mask, epochs, \
+connect, max_iter, dt, verbose
+        As for `fit_population`.
+    penalty : {"group", "lasso", "ridge"}
+    strengths : array_like of float, shape (n_strengths,)
+        The strengths to compare, in any order.
+    n_folds : int
+        At least 2.  Each neuron needs spikes in at least two of the folds.
+    tol : float
+        As for `fit_population`.  A distance of ``1e-4`` standard errors cannot be seen in
+        the scores.
+    n_jobs : int, optional
+        Number of processes that share the folds, by joblib.
+
+    Returns
+    -------
+    StrengthSelection
+
+    Raises
+    ------
+    ValueError, TypeError
+        As for `fit_population`; if a strength is negative, or there are fewer steps than folds.
+
+    Examples
+    --------
+    Only one of three inputs has an effect:
+
+    >>> import numpy as np, glmbrian as glm
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.random((3000, 3)) < 0.3
+    >>> y = rng.random((3000, 1)) < 0.1
+    >>> y[1:] |= x[:-1, :1] & (rng.random((2999, 1)) < 0.3)
+    >>> selection = glm.select_strength(
+    ...     y, x, glm.IndicatorBasis(2), strengths=[100.0, 10.0, 1.0], n_folds=3
+    ... )
+    >>> selection.best
+    10.0
+    >>> selection.population.weights["stimulus"].any(axis=(1, 2))
+    array([ True, False, False])
+    """
+    started = time.perf_counter()
+    if not isinstance(penalty, str):
+        raise TypeError(f"penalty must be the name of a penalty, got {penalty!r}")
+    path = finite_array(strengths, "strengths", ("n_strengths",))
+    if path.size == 0 or path.min() < 0:
+        raise ValueError(f"strengths must be one or more numbers of at least 0, got {strengths!r}")
+    path = np.unique(path)[::-1].astype(float)
+    n_folds = integer(n_folds, "n_folds", 2)
+    tol = real(tol, "tol", 0, strict=True)
+    max_iter = integer(max_iter, "max_iter")
+    verbose = flag(verbose, "verbose")
+    check_n_jobs(n_jobs)
+    task = FitTask(
+        outputs, inputs, kernels, feedback_basis, activation, penalty, True, groups,
+        penalise_feedback, mask, epochs, connect, dt,
+    )  # fmt: skip
+    held_out = _folds(task, n_folds)
+    n_fits = len(path) * (n_folds + 1)
+    with Progress("selecting", n_fits, verbose, unit=" fits") as progress:
+        done = 0
+        scores = np.empty((len(path), n_folds))
+        if joblib.effective_n_jobs(n_jobs) == 1:
+            for number, fold in enumerate(held_out):
+                for row, value in enumerate(_scores(task, fold, path, tol, max_iter)):
+                    scores[row, number] = value
+                    done += 1
+                    progress(done)
+        else:
+            workers = joblib.Parallel(n_jobs=n_jobs, batch_size=1, return_as="generator")
+            jobs = (joblib.delayed(_all_scores)(task, fold, path, tol, max_iter) for fold in held_out)
+            for number, column in enumerate(workers(jobs)):
+                scores[:, number] = column
+                done += len(path)
+                progress(done)
+        mean = scores.mean(axis=1)
+        best = int(mean.argmax())
+        for fitted in fit_path(task, path[: best + 1], tol, max_iter):
+            outcome = fitted
+            done += 1
+            progress(done)
+    warn_of(outcome, max_iter)
+    task.warn_of_silence()
+    population = task.population(outcome.parameters)
+    population.fit_ = report(penalty, float(path[best]), outcome, time.perf_counter() - started)
+    error = scores.std(axis=1, ddof=1) / np.sqrt(n_folds)
+    return StrengthSelection(path, scores, mean, error, float(path[best]), population)
+
+
+def _folds(task, n_folds):
+    """Return for each fold the steps that it holds out, a mask of all steps."""
+    counted = np.zeros(task.n_steps, dtype=bool)
+    for start, stop in task.design.epochs:
+        counted[start:stop] = True
+    if task.design.mask is not None:
+        counted &= task.design.mask
+    steps = np.flatnonzero(counted)
+    if steps.size < n_folds:
+        raise ValueError(f"n_folds must be at most the {steps.size} steps that count, got {n_folds}")
+    folds = []
+    for part in np.array_split(steps, n_folds):
+        fold = np.zeros(task.n_steps, dtype=bool)
+        fold[part] = True
+        folds.append(fold)
+    for number, fold in enumerate(folds):
+        if not task.with_mask(fold).counts.any():
+            raise ValueError(
+                f"n_folds={n_folds} is too many: there is no spike in fold {number}; take fewer folds"
+            )
+    return folds
+
+
+def _scores(task, fold, path, tol, max_iter):
+    """Yield the score of the steps of a fold for each strength."""
+    counted = ~fold if task.design.mask is None else task.design.mask & ~fold
+    rest, own = task.with_mask(counted), task.with_mask(fold)
+    for outcome in fit_path(rest, path, tol, max_iter):
+        value = log_likelihood(own.design, outcome.parameters, task.activation)
+        yield value.sum() / own.counts.sum()
+
+
+def _all_scores(*arguments):
+    return list(_scores(*arguments))

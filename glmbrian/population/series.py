@@ -1,0 +1,213 @@
+"""Recorded series that are read a block of steps at a time, wherever they are kept."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..support.validation import check_shape, plain_array
+
+#: Number of values that are checked at a time.
+_CHECKED_AT_ONCE = 2**20
+
+#: Between these values the squares of all sums are finite and not 0, with room for basis functions.
+_SMALLEST_INPUT, _LARGEST_INPUT = 1e-100, 1e100
+
+#: The largest ratio of an input's mean to its standard deviation.  Beyond it the input looks
+#: constant, since the information matrix contains the square of this ratio.
+_LARGEST_OFFSET = 1e6
+
+
+class ArraySeries:
+    """An array, or what is sliced like one: memory-mapped, or a data set in a file.
+
+    Parameters
+    ----------
+    array : array of shape (T, n)
+        With a shape and a dtype.  It is never copied as a whole.
+    """
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        self.n_steps, self.n_units = array.shape
+        #: Whether values are whole numbers of any size or 0 and 1, and so need no check.
+        self.is_whole = array.dtype.kind in "bui"
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        """Return the steps from `start` up to `stop`, shape (stop - start, n)."""
+        return np.asarray(self.array[start:stop])
+
+
+class EventSeries:
+    """Spike trains given by the steps with spikes.
+
+    Parameters
+    ----------
+    steps : list of ndarray of int
+        For each unit, the sorted steps in which it spikes.
+    n_steps : int
+    """
+
+    is_whole = True
+
+    def __init__(self, steps: list[NDArray[np.int64]], n_steps: int) -> None:
+        self.steps, self.n_steps, self.n_units = steps, n_steps, len(steps)
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        """Return the steps from `start` up to `stop`, shape (stop - start, n)."""
+        trains = np.zeros((stop - start, self.n_units), dtype=np.uint8)
+        for unit, of_unit in enumerate(self.steps):
+            first, beyond = np.searchsorted(of_unit, (start, stop))
+            trains[of_unit[first:beyond] - start, unit] = 1
+        return trains
+
+
+Series = ArraySeries | EventSeries
+
+
+def as_series(values: Any, name: str, n_steps: int | str, n_units: int | str) -> Series:
+    """Return checked data as a series; its values are checked by `check_inputs` or `check_trains`.
+
+    Parameters
+    ----------
+    values : array_like, (list of steps, number of steps) or what is sliced like an array
+    name : str
+        For error messages.
+    n_steps, n_units : int or str
+        The sizes that it must have, or the name of a size that is free.
+    """
+    if isinstance(values, tuple) and len(values) == 2 and isinstance(values[0], list):
+        series: Series = EventSeries(*values)
+        shape = (series.n_steps, series.n_units)
+        if shape != tuple(
+            own if isinstance(want, str) else want for own, want in zip(shape, (n_steps, n_units))
+        ):
+            raise ValueError(f"{name} must have the shape ({n_steps}, {n_units}), got {shape}")
+        return series
+    # Data sets of h5py, zarr and Dask would be read as a whole.
+    array = values if _is_in_chunks(values) else plain_array(values, name)
+    if array.dtype.kind == "O":
+        try:
+            array = array.astype(float)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise TypeError(f"{name} must be an array of numbers: {error}") from None
+    if array.dtype.kind not in "buif":
+        raise TypeError(f"{name} must be an array of numbers: got dtype {array.dtype}")
+    check_shape(array, name, (n_steps, n_units))
+    if len(array) == 0:
+        raise ValueError(f"{name} must have at least one step")
+    return ArraySeries(array)
+
+
+def _is_in_chunks(values):
+    return all(hasattr(values, name) for name in ("shape", "dtype", "chunks", "__getitem__"))
+
+
+def _parts(series):
+    length = max(1, _CHECKED_AT_ONCE // max(series.n_units, 1))
+    return ((start, min(start + length, series.n_steps)) for start in range(0, series.n_steps, length))
+
+
+def check_trains(series: Series, name: str) -> None:
+    """Raise a ValueError unless a series holds only 0 and 1."""
+    if isinstance(series, EventSeries):
+        return
+    for start, stop in _parts(series):
+        part = series.read(start, stop)
+        if not np.all((part == 0) | (part == 1)):
+            raise ValueError(f"{name} must hold only 0 and 1")
+
+
+def check_inputs(
+    series: Series, name: str, counted: Any
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Raise unless double precision can hold a series and its squares; return its scales.
+
+    Parameters
+    ----------
+    series : Series
+    name : str
+        For error messages.
+    counted : ndarray of bool, shape (T,), or None
+        The steps that count; all if None.
+
+    Returns
+    -------
+    offsets : ndarray of float, shape (n,)
+        The means of those units whose mean is beyond their standard deviation, and else 0.
+    largest : ndarray of float, shape (n,)
+        The largest absolute values.
+    """
+    if series.is_whole:
+        return np.zeros(series.n_units), _largest_whole(series)
+    n, total = 0, np.zeros((2, series.n_units))
+    mean, squares = total
+    largest, low, high = (np.full(series.n_units, value) for value in (0.0, np.inf, -np.inf))
+    for start, stop in _parts(series):
+        part = series.read(start, stop).astype(float, copy=False)
+        if not np.all(np.isfinite(part)):
+            raise ValueError(f"{name} must be finite, but holds NaN or infinity")
+        np.maximum(largest, np.abs(part).max(axis=0, initial=0.0), out=largest)
+        if counted is not None:
+            part = part[counted[start:stop]]
+        if len(part) == 0:
+            continue
+        np.minimum(low, part.min(axis=0), out=low)
+        np.maximum(high, part.max(axis=0), out=high)
+        # Sums of squares around the mean of each part do not cancel.
+        with np.errstate(over="ignore", invalid="ignore"):
+            part_mean = part.mean(axis=0)
+            squares += np.square(part - part_mean).sum(axis=0)
+            squares += np.square(part_mean - mean) * (n * len(part) / (n + len(part)))
+            mean += (part_mean - mean) * (len(part) / (n + len(part)))
+        n += len(part)
+    for source in np.flatnonzero(
+        (largest > 0) & ((largest < _SMALLEST_INPUT) | (largest > _LARGEST_INPUT))
+    ):
+        raise ValueError(
+            f"{name} must be on a scale from {_SMALLEST_INPUT:g} to {_LARGEST_INPUT:g}, but source "
+            f"{source} goes up to {largest[source]:g}; divide it by its standard deviation"
+        )
+    spread, deviation = high - low, np.sqrt(squares / max(n, 1))
+    for source in np.flatnonzero((spread > 0) & (np.abs(mean) > _LARGEST_OFFSET * deviation)):
+        raise ValueError(
+            f"{name}: source {source} varies by only {spread[source]:g} around a mean of "
+            f"{mean[source]:g}, so rounding would hide the variation; subtract the mean, which the "
+            "bias replaces"
+        )
+    return np.where((spread > 0) & (np.abs(mean) > deviation), mean, 0.0), largest
+
+
+def _largest_whole(series):
+    largest = np.ones(series.n_units)
+    if isinstance(series, ArraySeries) and series.array.dtype != bool:
+        for start, stop in _parts(series):
+            part = series.read(start, stop)
+            for extreme in part.max(axis=0), part.min(axis=0):
+                np.maximum(largest, np.abs(extreme.astype(float)), out=largest)
+    return largest
+
+
+def fingerprints(series: Series) -> NDArray[np.float64]:
+    """Return a number for each unit that tells different trains of 0 and 1 apart.
+
+    The sums of random whole numbers over the spikes are exact, so equal trains have equal
+    numbers.
+    """
+    total = np.zeros(series.n_units)
+    for start, stop in _parts(series):
+        part = series.read(start, stop).astype(float, copy=False)
+        total += _random_numbers(start, stop) @ part
+    return total
+
+
+#: Random numbers come in runs of this length, so that they do not depend on how series are read.
+_RUN = 2**16
+
+
+def _random_numbers(start, stop):
+    runs = range(start // _RUN, (stop - 1) // _RUN + 1)
+    numbers = np.concatenate(
+        [np.random.default_rng([1, run]).integers(1, 2**22, _RUN, dtype=np.int64) for run in runs]
+    )
+    return numbers[start - runs[0] * _RUN :][: stop - start].astype(float)

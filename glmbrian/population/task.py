@@ -1,0 +1,376 @@
+"""What is to be fitted: recorded data, the parameters that are free, and their penalty."""
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from brian2 import Quantity, second
+from numpy.typing import ArrayLike, NDArray
+
+from ..brian.arguments import seconds
+from ..brian.connectivity import find_pairs
+from ..brian.neurons import stacked
+from ..brian.time_steps import in_steps
+from ..core.activations import Activation, get_activation
+from ..core.bases import Basis, as_basis
+from ..support.validation import choice, flag, integer, real, warn
+from .design import Design
+from .maximiser import bias_of_rate
+from .penalties import PENALTIES, Penalty
+from .population import GLMPopulation, by_kernel, checked_mask, kernels_by_name
+from .series import Series, as_series, check_inputs, check_trains, fingerprints
+
+#: How far a time may be from a multiple of the step, in steps.
+_STEP_ROUNDING = 1e-3
+
+
+class FitTask:
+    """Checked arguments of a fit.
+
+    The parameters are those of `fit_population`, except `penalty`, which is a name.
+
+    Attributes
+    ----------
+    design : Design
+    free : ndarray of bool, shape (n, n_parameters)
+        The parameters that may differ from 0.
+    penalty : Penalty
+    activation : Activation
+    counts : ndarray of int, shape (n,)
+        Number of spikes in the steps that count.
+    fitted : ndarray of int
+        The neurons that have both spikes and silences, and so a finite bias.
+    """
+
+    def __init__(
+        self,
+        outputs: Any,
+        inputs: Any,
+        kernels: Basis | Mapping[str, Basis] | None,
+        feedback_basis: Basis | None,
+        activation: str | Activation,
+        penalty: str,
+        is_penalised: bool,
+        groups: Mapping[str, ArrayLike] | None,
+        penalise_feedback: bool,
+        mask: ArrayLike | None,
+        epochs: Sequence[tuple[Any, Any]] | None,
+        connect: Mapping[str, Any] | None,
+        dt: Quantity | None,
+    ) -> None:
+        self.kernels = kernels_by_name({} if kernels is None and inputs is None else kernels)
+        if outputs is None:
+            raise TypeError("outputs must be an array of the shape (T, n), got None")
+        kind = PENALTIES[choice(penalty, "penalty", tuple(PENALTIES))]
+        penalise_feedback = flag(penalise_feedback, "penalise_feedback")
+        self.feedback_basis = None
+        if feedback_basis is not None:
+            self.feedback_basis = as_basis(feedback_basis, "feedback_basis")
+        self.activation = get_activation(activation)
+        self._read(outputs, inputs, dt, mask is not None or epochs is not None)
+        rows = checked_mask(mask, self.n_steps)
+        counted = seen = None if isinstance(rows, slice) else rows
+        steps = checked_epochs(epochs, self.n_steps, self.dt, self._t_start)
+        if epochs is not None:
+            within = np.zeros(self.n_steps, dtype=bool)
+            for start, stop in steps:
+                within[start:stop] = True
+            if counted is not None:
+                within &= counted
+            if not within.any():
+                raise ValueError("mask must leave at least one step of the epochs")
+            seen = within
+        scales = {name: check_inputs(x, f"inputs[{name!r}]", seen) for name, x in self.inputs.items()}
+        check_trains(self.outputs, "outputs")
+        connected = _connected(connect, {name: x.n_units for name, x in self.inputs.items()}, self.n)
+        self._labels = _labels(groups, self.inputs)
+        own = self._leave_to_feedback(connected, connect or {}, is_penalised)
+        self._share_with_feedback(own, connected, groups or {})
+        self.design = Design(
+            self.inputs,
+            self.kernels,
+            self.outputs,
+            None if self._shared is not None else self.feedback_basis,
+            steps,
+            counted,
+            {name: offset for name, (offset, _) in scales.items()},
+            {name: largest for name, (_, largest) in scales.items()},
+        )
+        self.free = self._free(connected)
+        self.penalty = self._penalty(kind, penalise_feedback)
+        self.find_fitted()
+
+    def _read(self, outputs, inputs, dt, has_gaps):
+        given = by_kernel(inputs, "inputs", self.kernels)
+        labels = {name: f"inputs[{name!r}]" for name in self.kernels}
+        data = {labels[name]: given[name] for name in self.kernels}
+        data["outputs"] = outputs
+        arrays, self.dt = in_steps(data, dt, has_gaps, as_events=True)
+        n_steps: Any = "T"
+        self.inputs: dict[str, Series] = {}
+        for name, label in labels.items():
+            self.inputs[name] = as_series(arrays[label], label, n_steps, "n_source")
+            n_steps = self.inputs[name].n_steps
+        self.outputs = as_series(arrays["outputs"], "outputs", n_steps, "n")
+        self.n_steps, self.n = self.outputs.n_steps, self.outputs.n_units
+        if self.n == 0:
+            raise ValueError("outputs must have at least one neuron")
+        starts = [float(value.t_start) for value in data.values() if hasattr(value, "t_start")]
+        self._t_start = starts[0] if starts else 0.0
+
+    def _leave_to_feedback(self, connected, connect, is_penalised):
+        """Remove each neuron's own train from `connected` if the feedback kernel already covers it.
+
+        Only if the user has not set the connections, and no kernel is lost.  Return for each
+        kernel which sources are the neurons' own trains, shape (n_source, n).
+        """
+        owns: dict[str, NDArray[np.bool_]] = {}
+        if self.feedback_basis is None or not self.inputs:
+            return owns
+        arbitrary = []
+        trains = fingerprints(self.outputs)
+        for name, x in self.inputs.items():
+            own = owns[name] = fingerprints(x)[:, np.newaxis] == trains
+            if not np.any(own & connected[name]):
+                continue
+            own_rank, both_rank = _ranks(self.feedback_basis.matrix, self.kernels[name].matrix)
+            if both_rank == own_rank and name not in connect:
+                connected[name] &= ~own
+            elif both_rank < own_rank + np.linalg.matrix_rank(self.kernels[name].matrix):
+                arbitrary.append(name)
+        # A penalty would determine the split.
+        if arbitrary and not is_penalised:
+            warn(
+                f"the kernels {arbitrary} couple neurons with themselves, and the feedback kernel can "
+                "form part of the same: the fit has split the two arbitrarily. Pass connect="
+                f"{{{arbitrary[0]!r}: 'i != j'}} to leave a neuron's effect on itself to the feedback, "
+                "or leave feedback_basis out",
+                RuntimeWarning,
+            )
+        return owns
+
+    def _share_with_feedback(self, own, connected, groups):
+        """Let columns of a kernel serve as those of the feedback, if each neuron has some there.
+
+        Not if the user has put them into a group with other sources.
+        """
+        self._shared: tuple[str, NDArray[np.int64]] | None = None
+        for name, found in own.items():
+            # Where a neuron's own train has weights in the kernel, both are needed.
+            there = found & ~connected[name]
+            same = np.array_equal(self.kernels[name].matrix, self.feedback_basis.matrix)
+            if same and name not in groups and there.any(axis=0).all():
+                self._shared = name, there.argmax(axis=0)
+                return
+
+    def _free(self, connected):
+        free = np.ones((self.n, self.design.n_parameters), dtype=bool)
+        for name, columns in self.design.columns.items():
+            free[:, columns] = connected[name].T[:, np.newaxis, :]
+        if self._shared is not None:
+            free[np.arange(self.n)[:, np.newaxis], self._shared_columns()] = True
+        return free
+
+    def _shared_columns(self):
+        """Return the columns of a kernel that serve as each neuron's feedback, (n, n_basis)."""
+        name, sources = self._shared
+        return self.design.columns[name][:, sources].T
+
+    def _penalty(self, kind: type[Penalty], penalise_feedback: bool) -> Penalty:
+        columns = self._groups()
+        if self.design.n_own:
+            columns.append(np.arange(self.design.n_common, self.design.n_parameters))
+        blocks = kind.blocks_of(columns)
+        sizes = np.zeros((self.n, len(blocks)), dtype=np.int64)
+        for number, block in enumerate(blocks):
+            sizes[:, number] = self.free[:, block].sum(axis=1)
+        factors = kind.factors_of(sizes)
+        if not penalise_feedback:
+            own = np.zeros_like(self.free)
+            own[:, self.design.n_common :] = True
+            if self._shared is not None:
+                own[np.arange(self.n)[:, np.newaxis], self._shared_columns()] = True
+            for number, block in enumerate(blocks):
+                factors[own[:, block].any(axis=1), number] = 0.0
+        return kind(blocks, factors, self.design.n_parameters)
+
+    def _groups(self) -> list[NDArray[np.int64]]:
+        """Return the columns of each group of sources."""
+        return [
+            self.design.columns[name][:, own == label].T.ravel()
+            for name, own in self._labels.items()
+            for label in range(own.max(initial=-1) + 1)
+        ]
+
+    def _counts(self):
+        """Return the number of spikes of each neuron in the steps that count."""
+        counts = np.zeros(self.n, dtype=np.int64)
+        for block in self.design.blocks:
+            for _, start, stop in block:
+                spikes = self.outputs.read(start, stop) != 0
+                if self.design.mask is not None:
+                    spikes = spikes[self.design.mask[start:stop]]
+                counts += spikes.sum(axis=0)
+        return counts
+
+    def with_mask(self, mask: NDArray[np.bool_]) -> "FitTask":
+        """Return the same task with other steps that count."""
+        other = copy.copy(self)
+        other.design = self.design.with_mask(mask)
+        other.find_fitted()
+        return other
+
+    def find_fitted(self) -> None:
+        """Count the spikes, and find the neurons that can be fitted."""
+        self.counts = self._counts()
+        self.fitted = np.flatnonzero((self.counts > 0) & (self.counts < self.design.n_rows))
+
+    def start(self) -> NDArray[np.float64]:
+        """Return parameters (n, n_parameters) without weights, with each neuron's rate.
+
+        A neuron that never spikes gets the rate of half a spike.
+        """
+        n_rows = self.design.n_rows
+        parameters = np.zeros((self.n, self.design.n_parameters))
+        rate = np.clip(self.counts, 0.5, n_rows - 0.5) / n_rows
+        parameters[:, 0] = bias_of_rate(rate, self.activation)
+        return parameters
+
+    def warn_of_silence(self) -> None:
+        """Warn of neurons that cannot be fitted."""
+        for count, problem, rest in (
+            (0, "never spike", "half a spike"),
+            (self.design.n_rows, "always spike", "half a step without a spike"),
+        ):
+            silent = np.flatnonzero(self.counts == count).tolist()
+            if silent:
+                warn(
+                    f"outputs: the neurons {silent} {problem} in the steps that count, so their best bias "
+                    f"would be infinite; they get that of {rest} in all these steps, and weights of 0. "
+                    "Leave them out if they were not recorded",
+                    RuntimeWarning,
+                )
+
+    def population(self, parameters: NDArray[np.float64]) -> GLMPopulation:
+        """Return the population with these parameters, shape (n, n_parameters)."""
+        parameters = self.design.uncentred(parameters)
+        feedback_weights = None
+        if self._shared is not None:
+            everyone, columns = np.arange(self.n)[:, np.newaxis], self._shared_columns()
+            feedback_weights = parameters[everyone, columns]
+            parameters[everyone, columns] = 0.0
+        elif self.feedback_basis is not None:
+            feedback_weights = parameters[:, self.design.n_common :]
+        weights = {
+            name: parameters[:, columns].transpose(2, 0, 1)
+            for name, columns in self.design.columns.items()
+        }
+        return GLMPopulation(
+            parameters[:, 0],
+            self.kernels,
+            weights,
+            self.feedback_basis,
+            feedback_weights,
+            self.activation,
+            self.dt,
+        )
+
+
+def checked_strength(strength: Any, name: str = "strength") -> float:
+    """Return the strength of a penalty."""
+    return real(strength, name, 0)
+
+
+def checked_epochs(
+    epochs: Sequence[tuple[Any, Any]] | None, n_steps: int, dt: Quantity | None, t_start: float = 0.0
+) -> list[tuple[int, int]]:
+    """Return epochs as sorted pairs of steps.
+
+    Parameters
+    ----------
+    epochs : sequence of (start, stop), or None
+        In steps, or times if the step `dt` is known; None for all steps.
+    n_steps : int
+    dt : Quantity or None
+    t_start : float
+        The time of the first step, in seconds.
+    """
+    if epochs is None:
+        return [(0, n_steps)]
+    try:
+        pairs = [tuple(pair) for pair in epochs]
+    except TypeError:
+        pairs = []
+    if isinstance(epochs, str) or any(len(pair) != 2 for pair in pairs):
+        pairs = []
+    if not pairs:
+        raise ValueError(f"epochs must be one or more pairs (start, stop), got {epochs!r}")
+    steps = []
+    for number, pair in enumerate(pairs):
+        name = f"epochs[{number}]"
+        start, stop = (_as_step(value, name, dt, t_start) for value in pair)
+        if not 0 <= start < stop <= n_steps:
+            raise ValueError(
+                f"{name} must begin at step 0 or later and end after that, by the step {n_steps}, where "
+                f"the data end; got {start} to {stop}"
+            )
+        steps.append((start, stop, number))
+    steps.sort()
+    for (_, stop, earlier), (start, _, later) in zip(steps[:-1], steps[1:]):
+        if start < stop:
+            raise ValueError(
+                f"epochs must not overlap, but epochs[{earlier}] ends at step {stop} and "
+                f"epochs[{later}] begins at step {start}"
+            )
+    return [(start, stop) for start, stop, _ in steps]
+
+
+def _as_step(value, name, dt, t_start):
+    if not isinstance(value, Quantity):
+        return integer(value, f"{name}: start and stop", -(2**62))
+    if dt is None:
+        raise ValueError(f"{name} has times, so dt must be given: the duration of a step, such as 1*ms")
+    step = (float(seconds(value, name)) - t_start) / float(dt)
+    if abs(step - round(step)) > _STEP_ROUNDING:
+        raise ValueError(
+            f"{name} must begin and end with a step of {dt}, counted from {t_start * second}, got {value}"
+        )
+    return round(step)
+
+
+def _connected(connect, n_sources, n):
+    """Return for each kernel which pairs have weights, shape (n_source, n)."""
+    connect = {} if connect is None else connect
+    if not isinstance(connect, dict) or not set(connect) <= set(n_sources):
+        raise ValueError(f"connect must be a dict with keys among {list(n_sources)}, got {connect!r}")
+    connected = {}
+    for name, n_source in n_sources.items():
+        connected[name] = np.zeros((n_source, n), dtype=bool)
+        connected[name][find_pairs(connect.get(name, True), n_source, n)] = True
+    return connected
+
+
+def _labels(groups, inputs):
+    """Return for each kernel the number of the group of each source."""
+    labels = {name: np.arange(x.n_units) for name, x in inputs.items()}
+    if groups is None:
+        return labels
+    if not isinstance(groups, Mapping) or not set(groups) <= set(labels):
+        raise ValueError(f"groups must be a dict with keys among {list(labels)}, got {groups!r}")
+    for name, given in groups.items():
+        own = np.asarray(given)
+        if own.shape != labels[name].shape or own.dtype.kind not in "biuU":
+            raise ValueError(
+                f"groups[{name!r}] must have a whole number or a string for each of the "
+                f"{len(labels[name])} sources, equal for sources of one group, got {given!r}"
+            )
+        labels[name] = np.unique(own, return_inverse=True)[1].ravel()
+    return labels
+
+
+def _ranks(first, second):
+    """Return the ranks of the first basis, and of both together."""
+    both = stacked([first, second])
+    both = both / np.maximum(np.abs(both).max(axis=0), np.finfo(float).tiny)
+    return np.linalg.matrix_rank(both[:, : first.shape[1]]), np.linalg.matrix_rank(both)
