@@ -24,6 +24,7 @@ TOPICS = {
     "glmbrian.training.trainer": "Training in networks of your own",
     "glmbrian.population.population": "Populations, and fits to recordings",
     "glmbrian.population.fitting": "Populations, and fits to recordings",
+    "glmbrian.population.comparing": "Populations, and fits to recordings",
     "glmbrian.classifier.classifier": "Classifier",
     "glmbrian.classifier.ensemble": "Classifier",
 }

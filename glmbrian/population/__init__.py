@@ -4,7 +4,21 @@ from ..support.first_import import import_brian
 
 import_brian()
 
+from .comparing import Comparison, LikelihoodRatioTest, compare, likelihood_ratio_test
+from .connectivity import Connectivity
 from .fitting import fit_population
 from .population import GLMPopulation
+from .rescaling import KSTest
+from .standard_errors import StandardErrors
 
-__all__ = ["GLMPopulation", "fit_population"]
+__all__ = [
+    "Comparison",
+    "Connectivity",
+    "GLMPopulation",
+    "KSTest",
+    "LikelihoodRatioTest",
+    "StandardErrors",
+    "compare",
+    "fit_population",
+    "likelihood_ratio_test",
+]

@@ -17,7 +17,8 @@ from ..core.bases import Basis, as_basis
 from ..core.likelihoods import filtered_in_chunks, rate_gradient
 from ..support.renamed import renamed
 from ..support.validation import integer, real, warn
-from .population import GLMPopulation, checked_data, checked_mask, kernels_by_name
+from .data import checked_data, checked_mask, kernels_by_name
+from .population import GLMPopulation
 
 #: Number of rows of the design matrix to weight at a time.
 _CHUNK = 2**13
