@@ -9,6 +9,7 @@ from .connectivity import Connectivity
 from .fitting import fit_population
 from .population import GLMPopulation
 from .rescaling import KSTest
+from .stability import Stability
 from .standard_errors import StandardErrors
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "GLMPopulation",
     "KSTest",
     "LikelihoodRatioTest",
+    "Stability",
     "StandardErrors",
     "compare",
     "fit_population",

@@ -1,6 +1,6 @@
 """Recorded data in blocks of steps, so that what is computed from them needs little memory."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -49,17 +49,38 @@ class Block:
 
     def potential(self, population: "GLMPopulation") -> NDArray[np.float64]:
         """Return the membrane potentials in the steps that count, shape (steps, n)."""
-        u = np.tile(population.bias, (len(self.outputs), 1))
-        with np.errstate(over="ignore", invalid="ignore"):
-            for name, basis in population.kernels.items():
-                weights = population.weights[name]
-                u += potential_of_inputs(self.inputs[name], basis.matrix, weights, np.zeros(u.shape[1]))
-        if not np.all(np.isfinite(u)):
-            raise ValueError("inputs are too large: some potentials are not finite; use smaller inputs")
+        u = population.bias + self.potential_of(population, population.kernels)
         if population.feedback_basis is not None:
             v: Any = population.feedback_weights  # not None, since there is a basis
-            u += potential_of_outputs(self.outputs, population.feedback_basis.matrix, v)
+            fed_back = potential_of_outputs(self.outputs, population.feedback_basis.matrix, v)
+            u += fed_back[self.n_before :][self.counted]
+        return u
+
+    def potential_of(self, population: "GLMPopulation", names: Iterable[str]) -> NDArray[np.float64]:
+        """Return what some kernels add to the potentials in the steps that count."""
+        n_targets = population.n
+        u = np.zeros((len(self.outputs), n_targets))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for name in names:
+                basis, weights = population.kernels[name], population.weights[name]
+                u += potential_of_inputs(self.inputs[name], basis.matrix, weights, np.zeros(n_targets))
+        if not np.all(np.isfinite(u)):
+            raise ValueError("inputs are too large: some potentials are not finite; use smaller inputs")
         return u[self.n_before :][self.counted]
+
+    def columns(self, population: "GLMPopulation", names: Iterable[str]) -> NDArray[np.float64]:
+        """Return what the bias and the weights of some kernels are multiplied by.
+
+        A one, then for each kernel, source and basis function the input filtered by it.
+        """
+        kernels = [self.filtered(self.inputs[name], population.kernels[name]) for name in names]
+        return np.hstack([np.ones((len(self.steps), 1)), *kernels])
+
+    def own_columns(self, population: "GLMPopulation", neuron: int) -> NDArray[np.float64]:
+        """Return what the feedback weights of a neuron are multiplied by."""
+        if population.feedback_basis is None:
+            return np.empty((len(self.steps), 0))
+        return self.filtered(self.outputs[:, [neuron]], population.feedback_basis)
 
     def filtered(self, series: np.ndarray, basis: Basis) -> NDArray[np.float64]:
         """Return each column of a series of this block filtered by each function of a basis.

@@ -27,6 +27,8 @@ from .connectivity import Connectivity, connectivity
 from .data import by_kernel, checked_data, kernels_by_name, require_steps
 from .rescaling import KSTest, ks_test, rescaled_times
 from .scoring import bits_per_spike, log_likelihoods
+from .stabilising import stabilise
+from .stability import Stability, checked_setting, stability
 from .standard_errors import StandardErrors, fisher_standard_errors
 
 
@@ -794,6 +796,128 @@ class GLMPopulation:
         """
         self._require_kernel(kernel, "kernel")
         return connectivity(self, kernel, measure, self._standard_errors)
+
+    def is_stable(
+        self,
+        rates: ArrayLike | None = None,
+        max_rate: ArrayLike | None = None,
+        recurrent: str | Sequence[str] | None = None,
+        drive: ArrayLike | None = None,
+    ) -> Stability:
+        """Return whether a free-running simulation stays bounded, and the gain that says so.
+
+        A fit of history and coupling may run away when its own spikes are fed back: at a high rate it
+        excites itself to an even higher one.  For each neuron, F(r) is the rate at which it fires
+        while its own past, and all neurons that excite it, fire at r.  The gain is the
+        largest F(r) / r for r from `max_rate` to 1 spike a step.  If it is below 1, activity
+        that has exceeded `max_rate` falls back.
+
+        Parameters
+        ----------
+        rates : array_like of float, shape (n,) or a number, optional
+            Rates at rest, in spikes a step, such as ``outputs.mean(axis=0)``; by default those of
+            the bias (and the drive) alone.
+        max_rate : array_like of float, shape (n,) or a number, optional
+            The rates above which a neuron counts as having run away.  By default the smaller of
+            ten times `rates` and their square root.
+        recurrent : str or list of str, optional
+            The kernels through which the population is an input to itself; by default
+            "coupling", if there is one.
+        drive : array_like of float, shape (n,) or (T, n), optional
+            What other inputs add to the potentials, such as ``population.drive(stimulus)``; by
+            default nothing.  If it changes, its mean and variance count.
+
+        Returns
+        -------
+        Stability
+            True if the gain is below 1.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If rates are not between 0 and 1, shapes do not match, or a recurrent kernel is not
+            between the neurons.
+
+        Notes
+        -----
+        F is a quasi-renewal approximation (Gerhard, Deger and Truccolo, 2017): the last spike of
+        the neuron acts as it does, all earlier spikes and those of others are independent, and
+        their sum is normal.  So this is a prediction, not a proof: activity may exceed `max_rate`
+        by chance, for a while, and strongly correlated spikes may do what independent ones would
+        not.  It is cautious in networks: neurons that inhibit stay at their rates at
+        rest while those that excite rise, so that networks in which only rising inhibition
+        keeps excitation in check are called unstable.
+
+        See Also
+        --------
+        stabilised : the stable population closest to a fit.
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> def neuron(excitation):
+        ...     return glm.GLMPopulation([-4.0], {}, {}, glm.IndicatorBasis(20), [[excitation] * 20])
+        >>> neuron(0.1).is_stable()
+        <Stability: stable, gain 0.146>
+        >>> bool(neuron(0.5).is_stable())
+        False
+        """
+        return stability(self, checked_setting(self, rates, max_rate, recurrent, drive))
+
+    def stabilised(
+        self,
+        outputs: Any,
+        inputs: Any = None,
+        mask: ArrayLike | None = None,
+        max_rate: ArrayLike | None = None,
+        recurrent: str | Sequence[str] | None = None,
+        bound: float = 0.95,
+    ) -> "GLMPopulation":
+        """Return the stable population that is closest to this fit in likelihood.
+
+        Neurons whose gain is at most `bound` stay as they are.  The others get the bias, feedback and
+        recurrent weights of the largest log-likelihood under this bound, found by sequential
+        quadratic programming.  Kernels of other inputs stay as they are, and their mean and
+        variance count as the drive of `is_stable`.
+
+        Parameters
+        ----------
+        outputs, inputs, mask
+            The data of the fit, as for `log_likelihood`.
+        max_rate, recurrent
+            As for `is_stable`, with the rates of the data.
+        bound : float
+            Largest gain, above 0 and below 1.
+
+        Returns
+        -------
+        GLMPopulation
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for `log_likelihood` and `is_stable`, or if a neuron never or always spikes, or
+            its rate is not below `max_rate` times `bound`: then no gain is below the bound.
+
+        Notes
+        -----
+        If a penalty has shaped the fit, its slope there is kept.  Where the data say nothing about
+        a weight, it stays near that of the fit.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import glmbrian as glm
+        >>> outputs = np.zeros((600, 1))
+        >>> outputs[100:120:2] = outputs[300:330:3] = outputs[500:504] = 1
+        >>> fit = glm.fit_population(outputs, feedback_basis=glm.CustomBasis(np.ones((10, 1))))
+        >>> rates = outputs.mean(axis=0)
+        >>> stable = fit.stabilised(outputs)
+        >>> bool(fit.is_stable(rates)), bool(stable.is_stable(rates))
+        (False, True)
+        """
+        data = recorded(self, outputs, inputs, mask)
+        return stabilise(self, data, max_rate, recurrent, bound)
 
     def drive(self, stimulus: ArrayLike, kernel: str = "stimulus") -> NDArray[np.float64]:
         """Return the part of the membrane potential that a continuous stimulus causes.

@@ -145,7 +145,7 @@ def fisher_standard_errors(
     at_once = max(1, _MOST_VALUES // size**2)
     for first in range(0, n, at_once):
         chosen = range(first, min(n, first + at_once))
-        for i, information in zip(chosen, _information(population, data, chosen, n_common, n_own)):
+        for i, information in zip(chosen, _information(population, data, chosen, size)):
             own = [np.repeat(connected[name][:, i], bases[name].n_basis) for name in bases]
             free = np.flatnonzero(np.concatenate([[True], *own, np.ones(n_own, bool)]))
             found = np.full((size, size), np.nan)
@@ -195,19 +195,16 @@ def inverse(information: NDArray[np.float64]) -> NDArray[np.float64]:
     return covariance
 
 
-def _information(population, data, chosen, n_common, n_own):
+def _information(population, data, chosen, size):
     """Return the Fisher information (size, size) of each of the `chosen` neurons."""
-    total = np.zeros((len(chosen), n_common + n_own, n_common + n_own))
+    total = np.zeros((len(chosen), size, size))
     activation = population.activation
     for block in data.blocks():
         u = block.potential(population)
         weights = -activation.log_spike_slope(u) * activation.log_silence_slope(u)
-        columns = [block.filtered(block.inputs[name], b) for name, b in population.kernels.items()]
-        design = np.hstack([np.ones((len(u), 1)), *columns, np.empty((len(u), n_own))])
+        common = block.columns(population, population.kernels)
         for number, i in enumerate(chosen):
-            if n_own:
-                own = block.outputs[:, [i]]
-                design[:, n_common:] = block.filtered(own, population.feedback_basis)
+            design = np.hstack([common, block.own_columns(population, i)])
             part = np.sqrt(weights[:, [i]]) * design
             total[number] += part.T @ part
     return total
