@@ -8,6 +8,10 @@ simulation are stabilised (as `fit_population(stable=True)` does), and simulated
 both are scored on data that neither has seen.
 """
 
+import argparse
+import time
+import warnings
+
 import numpy as np
 
 import glmbrian as glm
