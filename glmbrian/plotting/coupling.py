@@ -36,7 +36,7 @@ def plot_connectivity(
         By default those of a new figure.
     level : float
         Pairs are marked if their weights differ from 0 at this false discovery rate, in
-        Wald's test; only if the standard errors are known (`GLMPopulation.standard_errors`).
+        Wald's test; only once `GLMPopulation.standard_errors_` have been computed.
     limit : float, optional
         Colours range from ``-limit`` to ``limit``; by default the largest absolute value.
 

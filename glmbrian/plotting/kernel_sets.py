@@ -103,7 +103,7 @@ def kernel_set(model: Any, dt: "Quantity | None", kernel: str | None = None) -> 
         name = next(iter(model.kernels)) if kernel is None else kernel
         choice(name, "kernel", tuple(model.kernels))
         values = _not_empty(model.kernel(name))
-        known = getattr(model, "standard_errors_", None)
+        known = getattr(model, "known_standard_errors", None)
         errors = None if known is None else known.kernel(name)
         return KernelSet(values, step or milliseconds(model.dt), name=name, errors=errors)
     if kernel is not None:
@@ -152,7 +152,7 @@ def feedback_kernels(
 
 def feedback_errors(model: Any) -> np.ndarray | None:
     """Return the standard errors of a model's feedback kernels, or None if they are not known."""
-    known = getattr(model, "standard_errors_", None)
+    known = getattr(model, "known_standard_errors", None)
     return None if known is None else known.feedback_kernels()
 
 

@@ -98,8 +98,8 @@ def plot_kernels(
     -------
     matplotlib Axes
         With up to 6 lines of shape (window,), labelled with the index of the input, and 95%
-        bands around them if the `standard_errors_` of a population are known; or with an image
-        of the given shape and a colour bar.
+        bands around them once the `standard_errors_` of a population have been computed; or
+        with an image of the given shape and a colour bar.
 
     Raises
     ------

@@ -74,7 +74,8 @@ class Connectivity:
         level = real(level, "level", 0, 1)
         if self.p_value is None:
             raise ValueError(
-                "significance needs standard errors: call population.standard_errors(outputs, inputs) first"
+                "significance needs standard errors: look at population.standard_errors_ first, or call "
+                "population.standard_errors(outputs, inputs)"
             )
         known = np.isfinite(self.p_value)
         ordered = np.sort(self.p_value[known])

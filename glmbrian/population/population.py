@@ -22,7 +22,7 @@ from ..support.display import html_table
 from ..support.renamed import renamed, warn_of_former_name
 from ..support.storage import as_path, load_npz, reading, save_npz
 from ..support.validation import choice, finite_array
-from .blocks import recorded
+from .blocks import Recorded, recorded
 from .connectivity import Connectivity, connectivity
 from .data import by_kernel, checked_data, kernels_by_name, require_steps
 from .rescaling import KSTest, ks_test, rescaled_times
@@ -69,6 +69,13 @@ class GLMPopulation:
         Duration of a step; None if it is unknown.  It can be set.
     bias, kernels, weights, feedback_basis, feedback_weights, activation
         As above; `kernels` and `weights` are dicts.
+    standard_errors_ : StandardErrors
+        Of a fit without a penalty, computed at first use.
+    known_standard_errors : StandardErrors or None
+        The same if they have been computed.  Plots then show them.
+    fitted_to : Recorded or None
+        The data of the fit, which must stay as they are until the standard errors are computed.
+        Copies through pickle do not have them.
 
     Raises
     ------
@@ -103,7 +110,9 @@ class GLMPopulation:
 
     # For populations pickled by earlier versions.
     _dt = None
-    _standard_errors: StandardErrors | None = None
+    known_standard_errors: StandardErrors | None = None
+    fitted_to: Recorded | None = None
+    why_no_standard_errors = "it was not made by fit_population"
 
     @renamed(feedback="feedback_basis")
     def __init__(
@@ -709,7 +718,10 @@ class GLMPopulation:
     def standard_errors(
         self, outputs: Any, inputs: Any = None, mask: ArrayLike | None = None
     ) -> StandardErrors:
-        """Compute the standard errors of the parameters, and keep them in `standard_errors_`.
+        """Compute the standard errors of the parameters from data, and keep them in `standard_errors_`.
+
+        Not needed for what `fit_population` returns without a penalty, which remembers its data:
+        use `standard_errors_`.
 
         They are the square roots of the diagonal of the inverse Fisher information of the given
         data, and hold for parameters at the maximum of the likelihood of these data: fitted
@@ -747,19 +759,26 @@ class GLMPopulation:
         >>> population.standard_errors(outputs).bias.round(4)
         array([0.1111])
         """
-        self._standard_errors = fisher_standard_errors(self, recorded(self, outputs, inputs, mask))
-        return self._standard_errors
+        data = recorded(self, outputs, inputs, mask)
+        self.known_standard_errors = fisher_standard_errors(self, data)
+        return self.known_standard_errors
 
     @property
     def standard_errors_(self) -> StandardErrors:
-        """The standard errors that `standard_errors` has computed last."""
-        if self._standard_errors is None:
-            raise AttributeError(
-                "the standard errors of this population are not known: call "
-                "population.standard_errors(outputs, inputs, mask) with the data of the fit, which "
-                "must be without a penalty"
-            )
-        return self._standard_errors
+        """The standard errors; of a fit without a penalty, computed at first use from its data."""
+        if self.known_standard_errors is None:
+            if self.fitted_to is None:
+                raise AttributeError(
+                    "the standard errors of this population are not known, since "
+                    f"{self.why_no_standard_errors}. If its parameters are at the maximum of the "
+                    "likelihood of your data, call population.standard_errors(outputs, inputs, mask)"
+                )
+            self.known_standard_errors = fisher_standard_errors(self, self.fitted_to)
+        return self.known_standard_errors
+
+    def __getstate__(self):
+        # The data of the fit may be large, and stay where they are.
+        return {name: value for name, value in vars(self).items() if name != "fitted_to"}
 
     def connectivity(self, kernel: str = "coupling", measure: str = "sum") -> Connectivity:
         """Return the effective coupling of each pair of neurons, and its significance.
@@ -776,7 +795,7 @@ class GLMPopulation:
         Returns
         -------
         Connectivity
-            Without significance unless `standard_errors` has been called.
+            Without significance unless standard errors have been computed: see `standard_errors_`.
 
         Raises
         ------
@@ -795,7 +814,7 @@ class GLMPopulation:
         array([[2.]])
         """
         self._require_kernel(kernel, "kernel")
-        return connectivity(self, kernel, measure, self._standard_errors)
+        return connectivity(self, kernel, measure, self.known_standard_errors)
 
     def is_stable(
         self,
@@ -871,7 +890,7 @@ class GLMPopulation:
         mask: ArrayLike | None = None,
         max_rate: ArrayLike | None = None,
         recurrent: str | Sequence[str] | None = None,
-        bound: float = 0.95,
+        bound: float = 0.7,
     ) -> "GLMPopulation":
         """Return the stable population that is closest to this fit in likelihood.
 
@@ -887,7 +906,8 @@ class GLMPopulation:
         max_rate, recurrent
             As for `is_stable`, with the rates of the data.
         bound : float
-            Largest gain, above 0 and below 1.
+            Largest gain, above 0 and below 1.  It is well below 1 by default, since close to 1
+            chance excursions are large and last long.
 
         Returns
         -------

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from ..core.activations import Activation
 
@@ -19,6 +20,9 @@ _LARGEST = 10.0
 #: Averages over a normal distribution, as sums at these nodes.
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+
+#: Neurons whose kernels sum up to more than a few times it excite, or inhibit if that is negative.
+_WIDTH = 0.1
 
 _TINY = 1e-12
 
@@ -40,7 +44,7 @@ class RateMap:
     activation: Activation
 
     def log_rates(
-        self, own_rate: NDArray[np.float64], others: NDArray[np.float64]
+        self, own_rate: NDArray[np.float64], others: NDArray[np.float64], resting: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], "Slopes"]:
         """Return log F and its slopes, at S points.
 
@@ -52,12 +56,19 @@ class RateMap:
         own_rate : ndarray of float, shape (S,)
             Rate of the neuron's own spikes before its last.
         others : ndarray of float, shape (S, n)
-            Rates of the other neurons.
+            Rates of the other neurons that excite this one.
+        resting : ndarray of float, shape (n,)
+            Rates of those that inhibit it.
         """
         r = own_rate[:, np.newaxis]
         own, coupling = (np.clip(kernel, -_LARGEST, _LARGEST) for kernel in (self.own, self.coupling))
-        coupled = self.bias + others @ coupling.sum(axis=1)
-        coupled_variance = self.variance + (others * (1 - others)) @ (coupling**2).sum(axis=1)
+        # From one rate to the other without a jump, so that slopes are of use.
+        effect, squares = coupling.sum(axis=1), (coupling**2).sum(axis=1)
+        excites = expit(effect / _WIDTH)
+        rates = resting + (others - resting) * excites
+        rates_by_effect = (others - resting) * excites * (1 - excites) / _WIDTH
+        coupled = self.bias + rates @ effect
+        coupled_variance = self.variance + (rates * (1 - rates)) @ squares
         # Before the last spike, which was k steps ago: lags beyond k.
         mean, variance = _sums_beyond(own), _sums_beyond(own**2)
         p, p_by_mean, p_by_variance = self._averaged(
@@ -81,10 +92,10 @@ class RateMap:
         total_variance = by_variance.sum(axis=1) + by_late * late_by_variance
         counts = np.abs(self.own) < _LARGEST
         averaged = r * _sums_before(by_mean) + 2 * r * (1 - r) * own * _sums_before(by_variance)
-        rate = others[:, :, np.newaxis]
-        by_coupling = rate * total[:, np.newaxis, np.newaxis] + (
-            2 * rate * (1 - rate) * coupling * total_variance[:, np.newaxis, np.newaxis]
-        )
+        by_effect = (rates + rates_by_effect * effect) * total[:, np.newaxis]
+        by_effect += (1 - 2 * rates) * rates_by_effect * squares * total_variance[:, np.newaxis]
+        by_value = 2 * rates * (1 - rates) * total_variance[:, np.newaxis]
+        by_coupling = by_effect[:, :, np.newaxis] + by_value[:, :, np.newaxis] * coupling
         by_coupling *= np.abs(self.coupling) < _LARGEST
         return -np.log(interval), Slopes(total, by_mean + counts * averaged, by_coupling)
 

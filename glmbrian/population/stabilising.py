@@ -29,6 +29,10 @@ _STIFFNESS = 0.1
 #: The largest change of a parameter in one step: the constraint is far from linear.
 _LONGEST_STEP = 1.0
 
+#: By how much the logarithm of the gain may fall in one step, and the smallest part of a step.
+_LARGEST_FALL = 0.2
+_SHORTEST = 1e-5
+
 #: The search ends when a step would change the log-likelihood by less (in nats).
 _SMALLEST_GAIN = 1e-4
 
@@ -41,7 +45,7 @@ def stabilise(
     data: Recorded,
     max_rate: ArrayLike | None = None,
     recurrent: str | Sequence[str] | None = None,
-    bound: float = 0.95,
+    bound: float = 0.7,
 ) -> "GLMPopulation":
     """Return a copy of a fitted population whose gain is at most `bound`.
 
@@ -69,6 +73,7 @@ def stabilise(
         population.activation,
         population.dt,
     )
+    stable.why_no_standard_errors = "it is under the constraint of stability"
     limit = np.log(bound)
     connected = connections(population)
     for i in range(population.n):
@@ -166,8 +171,8 @@ class _Neuron:
             design = np.hstack([common, block.own_columns(own, i)])
             yield design, block.potential(own)[:, i] - design @ start, block.spikes[:, i]
 
-    def excess(self, parameters, limit):
-        """Return by how much the logarithms of the gains exceed the limit, and their slopes."""
+    def gains(self, parameters):
+        """Return the logarithms of the gains along the path of rates, and their slopes."""
         self.set(parameters)
         own, i = self.population, self.index
         values, slopes = log_gains(own, self.setting, i)
@@ -180,38 +185,40 @@ class _Neuron:
         if own.feedback_basis is not None:
             basis = own.feedback_basis.matrix
             parts.append(slopes.own[:, : len(basis)] @ basis)
-        return values - limit, np.hstack(parts)
+        return values, np.hstack(parts)
 
     def constrain(self, limit):
-        """Climb to the largest objective with no excess, by sequential quadratic programming."""
+        """Climb to the largest objective under the limit, by sequential quadratic programming.
+
+        The limit comes nearer step by step, since the constraint is far from linear.
+        """
         limit = limit - _MARGIN
         here = self.get()
         value, gradient, information = self.objective(here)
-        excess, slopes = self.excess(here, limit)
-        price = 0.0
+        gains, slopes = self.gains(here)
         for _ in range(_MOST_STEPS):
-            step, multipliers = _constrained_step(gradient, information, excess, slopes)
-            price = max(price, 2 * multipliers.sum())
-            merit = value - price * max(excess.max(), 0.0)
-            promised = (
-                gradient @ step - 0.5 * step @ information @ step + price * max(excess.max(), 0.0)
-            )
-            if promised < _SMALLEST_GAIN and excess.max() <= _MARGIN / 2:
+            goal = max(limit, gains.max() - _LARGEST_FALL)
+            step, multipliers = _constrained_step(gradient, information, gains - goal, slopes)
+            # A nat of excess costs more than it can bring.
+            price = 2 * multipliers.sum()
+            excess = max(gains.max() - goal, 0.0)
+            promised = gradient @ step - 0.5 * step @ information @ step + price * excess
+            if goal == limit and excess <= _MARGIN / 2 and promised < _SMALLEST_GAIN:
                 break
-            length = min(1.0, _LONGEST_STEP / np.abs(step).max())
-            while length > 1e-6:
+            length = min(1.0, _LONGEST_STEP / max(np.abs(step).max(), _LONGEST_STEP))
+            while length > _SHORTEST:
                 there = here + length * step
-                with np.errstate(over="ignore"):
-                    new = self.objective(there)
-                new_excess, new_slopes = self.excess(there, limit)
-                if new[0] - price * max(new_excess.max(), 0.0) >= merit + 1e-4 * length * promised:
+                new_value, *rest = self.objective(there)
+                new_gains, new_slopes = self.gains(there)
+                gain = new_value - value + price * (excess - max(new_gains.max() - goal, 0.0))
+                if gain >= 1e-4 * length * promised:
                     break
                 length /= 2
             else:
                 break
-            here, (value, gradient, information) = there, new
-            excess, slopes = new_excess, new_slopes
-        if excess.max() > _MARGIN / 2:
+            here, value, (gradient, information) = there, new_value, rest
+            gains, slopes = new_gains, new_slopes
+        if gains.max() > limit + _MARGIN / 2:
             here = self._surely_stable(here, limit)
         self.set(here)
 
@@ -222,7 +229,7 @@ class _Neuron:
         low, high = 0.0, 1.0
         for _ in range(40):
             middle = (low + high) / 2
-            if self.excess(safe + middle * (parameters - safe), limit)[0].max() <= 0:
+            if self.gains(safe + middle * (parameters - safe))[0].max() <= limit:
                 low = middle
             else:
                 high = middle
@@ -249,7 +256,7 @@ def _constrained_step(gradient, information, excess, slopes):
         target = np.append(np.zeros(scale.size), 1.0)
         found, _ = nnls(matrix, target, maxiter=100 * len(excess))
         residual = matrix @ found - target
-        if residual[-1] < -1e-10:
+        if residual[-1] < -1e-14:
             free = free + residual[:-1] / -residual[-1]
             multipliers = found / -residual[-1]
     return solve_triangular(root, free, lower=True, trans="T") / scale, multipliers

@@ -92,10 +92,9 @@ def log_gains(
 ) -> tuple[NDArray[np.float64], Slopes]:
     """Return log F(r) / r of one neuron along the path of rates, shape (steps,), and the slopes."""
     path = setting.path()
-    found = rate_map(population, setting, neuron)
     # What inhibits the neuron does not rise with it: it may be others that run away.
-    excites = found.coupling.sum(axis=1) > 0
-    log_rates, slopes = found.log_rates(path[:, neuron], np.where(excites, path, setting.rates))
+    found = rate_map(population, setting, neuron)
+    log_rates, slopes = found.log_rates(path[:, neuron], path, setting.rates)
     return log_rates - np.log(path[:, neuron]), slopes
 
 

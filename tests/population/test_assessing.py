@@ -1,5 +1,7 @@
 """How good and how sure a fit is: scores, rescaled times, standard errors, comparisons."""
 
+import pickle
+
 import numpy as np
 import pytest
 from brian2 import ms
@@ -193,7 +195,6 @@ def test_ks_test_is_scipys_and_its_band_holds_95_percent():
 def test_true_models_pass_and_models_without_history_do_not():
     """Steps so long that without the draws within steps all would be rejected."""
     population = glm.GLMPopulation([0.3], {}, {}, glm.IndicatorBasis(2), [[-2.0, -1.0]])
-    history = glm.GLMPopulation([-0.7], {}, {})
     rejected = {"true": 0, "without history": 0, "without draws": 0}
     n = 120
     rng = np.random.default_rng(0)
@@ -209,7 +210,6 @@ def test_true_models_pass_and_models_without_history_do_not():
         p = population.firing_probability(None, y)[:, 0]
         undrawn = rescaled_by_definition(p, y[:, 0], np.ones(int(y.sum())))
         rejected["without draws"] += stats.kstest(undrawn, "uniform").pvalue < 0.05
-    assert history.n == 1
     # Six expected; 17 or more have a probability of 1e-4.
     assert rejected["true"] < 17
     assert rejected["without history"] > 0.8 * n and rejected["without draws"] > 0.8 * n
@@ -277,12 +277,36 @@ def test_standard_errors_of_what_the_data_leave_open():
         errors.feedback_kernels()
 
 
-def test_standard_errors_are_not_known_before():
-    population = glm.GLMPopulation([-1.0], {}, {})
-    with pytest.raises(AttributeError, match=r"population.standard_errors\(outputs"):
-        population.standard_errors_
+def test_standard_errors_of_fits_are_computed_from_their_data():
+    population, x, y = make(n_steps=3000)
+    inputs, mask = {"stimulus": x, "coupling": y}, np.arange(3000) > 20
+    fit = glm.fit_population(
+        y, inputs, population.kernels, BASIS, connect={"coupling": "i != j"}, mask=mask
+    )
+    assert fit.known_standard_errors is None
+    errors = fit.standard_errors_
+    assert fit.standard_errors_ is errors is fit.known_standard_errors
+    want = fit.standard_errors(y, inputs, mask)
+    np.testing.assert_array_equal(errors.bias, want.bias)
+    np.testing.assert_array_equal(errors.feedback_weights, want.feedback_weights)
+    # Without the data, but with what was computed from them.
+    again = pickle.loads(pickle.dumps(fit))
+    assert again.fitted_to is None
+    np.testing.assert_array_equal(again.standard_errors_.bias, errors.bias)
+
+
+def test_standard_errors_that_are_not_known():
+    y = np.random.default_rng(0).random((500, 1)) < 0.2
+    penalised = glm.fit_population(y, feedback_basis=SHORT, penalty=1.0)
+    for population, reason in [
+        (glm.GLMPopulation([-1.0], {}, {}), "not made by fit_population"),
+        (penalised, "with a penalty"),
+    ]:
+        with pytest.raises(AttributeError, match=reason):
+            population.standard_errors_
+        assert population.known_standard_errors is None
     with pytest.raises(ValueError, match="no kernels"):
-        population.connectivity("coupling")
+        penalised.connectivity("coupling")
 
 
 def test_intervals_hold_the_true_weights():
@@ -372,7 +396,7 @@ def test_models_that_cannot_be_compared(fitted):
 
 def test_connectivity_is_walds_test(fitted):
     fit, inputs, y = fitted
-    assert fit.connectivity("coupling").p_value is None or fit.standard_errors_
+    assert fit.connectivity("coupling").p_value is None
     errors = fit.standard_errors(y, inputs)
     found = fit.connectivity("coupling")
     kernels = fit.kernel("coupling")
