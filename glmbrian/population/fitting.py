@@ -18,6 +18,7 @@ from ..core.likelihoods import filtered_in_chunks, rate_gradient
 from ..support.renamed import renamed
 from ..support.validation import integer, real, warn
 from .data import checked_data, checked_mask, kernels_by_name
+from .finishing import finished
 from .population import GLMPopulation
 
 #: Number of rows of the design matrix to weight at a time.
@@ -47,6 +48,8 @@ def fit_population(
     tol: float = 1e-8,
     max_iter: int = 200,
     dt: Quantity | None = None,
+    stable: bool = False,
+    max_rate: ArrayLike | None = None,
 ) -> GLMPopulation:
     """Fit the kernels and biases of a population to recorded spike trains.
 
@@ -93,6 +96,12 @@ def fit_population(
         Duration of a step of the data, such as ``1*ms``.  By default the step stored in the
         data: in a `Recording` made from bins or a monitor, or in a Tsd or TsdFrame of
         pynapple.  The population keeps it, so that its neurons run at this step.
+    stable : bool
+        Keep the gain of the population below its bound, so that it does not run away when it is
+        simulated: the fit then ends with `GLMPopulation.stabilised`.
+    max_rate : array_like of float, shape (n,) or a number, optional
+        With `stable`, the rates that a simulation must not exceed for long; see
+        `GLMPopulation.is_stable`.
 
     Returns
     -------
@@ -202,7 +211,8 @@ def fit_population(
             RuntimeWarning,
         )
     bias, weights = split_parameters(parameters, inputs, kernels)
-    return GLMPopulation(bias, kernels, weights, feedback_basis, feedback_weights, activation, dt)
+    population = GLMPopulation(bias, kernels, weights, feedback_basis, feedback_weights, activation, dt)
+    return finished(population, outputs, inputs, mask, penalty > 0, stable, max_rate)
 
 
 def design_matrix(
