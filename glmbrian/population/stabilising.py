@@ -37,7 +37,7 @@ _SHORTEST = 1e-5
 _SMALLEST_GAIN = 1e-4
 
 #: The most values in a design matrix that is kept between steps (256 MiB).
-_MOST_KEPT = 2**25
+MOST_KEPT = 2**25
 
 
 def stabilise(
@@ -119,7 +119,7 @@ class _Neuron:
         self.connected = {name: connected[name][:, index] for name in setting.recurrent}
         self.data = data
         size = self.get().size
-        self.kept = list(self._parts()) if data.n_counted * size <= _MOST_KEPT else None
+        self.kept = list(self._parts()) if data.n_counted * size <= MOST_KEPT else None
         # The bias is always determined, other parameters perhaps not.
         self.ridge = np.where(np.arange(size) > 0, _STIFFNESS, 0.0)
         self.fitted, self.tilt = self.get(), np.zeros(size)

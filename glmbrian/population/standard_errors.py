@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .population import GLMPopulation
 
 #: The most values in the information matrices that are summed in one pass (512 MiB).
-_MOST_VALUES = 2**26
+MOST_VALUES = 2**26
 
 #: Parameters that change a direction without information by less than this part are determined.
 _NEGLIGIBLE = 1e-6
@@ -142,7 +142,7 @@ def fisher_standard_errors(
     n_own = 0 if population.feedback_basis is None else population.feedback_basis.n_basis
     size = n_common + n_own
     variances, covariance = np.full((n, size), np.nan), {}
-    at_once = max(1, _MOST_VALUES // size**2)
+    at_once = max(1, MOST_VALUES // size**2)
     for first in range(0, n, at_once):
         chosen = range(first, min(n, first + at_once))
         for i, information in zip(chosen, _information(population, data, chosen, size)):

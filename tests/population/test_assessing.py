@@ -10,7 +10,7 @@ from sklearn.metrics import log_loss
 
 import glmbrian as glm
 from glmbrian.interop import Recording
-from glmbrian.population import blocks
+from glmbrian.population import blocks, standard_errors
 
 every_activation = pytest.mark.parametrize("activation", ["sigmoid", "probit", "cloglog"])
 
@@ -259,6 +259,16 @@ def test_standard_errors_are_those_of_the_information(activation):
         np.testing.assert_allclose(errors.kernel("stimulus")[0, i], kernel, rtol=1e-5)
         kernel = np.sqrt(np.diag(BASIS.matrix @ covariance[6:, 6:] @ BASIS.matrix.T))
         np.testing.assert_allclose(errors.feedback_kernels()[i], kernel, rtol=1e-5)
+
+
+def test_standard_errors_of_a_few_neurons_at_a_time_are_the_same(fitted, monkeypatch):
+    fit, inputs, y = fitted
+    together = fit.standard_errors(y, inputs)
+    monkeypatch.setattr(standard_errors, "MOST_VALUES", 1)
+    alone = fit.standard_errors(y, inputs)
+    np.testing.assert_allclose(alone.bias, together.bias)
+    np.testing.assert_allclose(alone.covariances["coupling"], together.covariances["coupling"])
+    fit.known_standard_errors = None
 
 
 def test_standard_errors_of_what_the_data_leave_open():

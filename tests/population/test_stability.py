@@ -9,6 +9,7 @@ import stability as benchmark  # in benchmarks/
 from scipy.stats import nbinom
 
 import glmbrian as glm
+from glmbrian.population import stabilising
 from glmbrian.population.rate_map import RateMap
 
 every_activation = pytest.mark.parametrize("activation", ["sigmoid", "probit", "cloglog"])
@@ -249,6 +250,17 @@ def test_stable_fits_of_fit_population(ran_away):
         stable.standard_errors_
     again = pickle.loads(pickle.dumps(stable))
     assert np.array_equal(again.bias, stable.bias)
+
+
+def test_a_design_matrix_that_is_not_kept_gives_the_same(ran_away, monkeypatch):
+    fit, y, *_ = ran_away[1]
+    kept = fit.stabilised(y, {"coupling": y})
+    monkeypatch.setattr(stabilising, "MOST_KEPT", 0)
+    again = fit.stabilised(y, {"coupling": y})
+    np.testing.assert_allclose(again.feedback_weights, kept.feedback_weights, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(
+        again.weights["coupling"], kept.weights["coupling"], rtol=1e-6, atol=1e-8
+    )
 
 
 def test_neurons_that_are_stable_stay_as_they_are():
