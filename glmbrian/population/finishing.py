@@ -6,6 +6,7 @@ from numpy.typing import ArrayLike
 
 from ..support.validation import flag
 from .blocks import recorded
+from .scoring import spike_counts
 
 if TYPE_CHECKING:
     from .population import GLMPopulation
@@ -34,8 +35,10 @@ def finished(
     """
     if flag(stable, "stable"):
         return population.stabilised(outputs, inputs, mask, max_rate)
+    data = recorded(population, outputs, inputs, mask)
+    population.fitted_rates = spike_counts(data) / data.n_counted
     if penalised:
         population.why_no_standard_errors = "it was fitted with a penalty, which moves parameters"
     else:
-        population.fitted_to = recorded(population, outputs, inputs, mask)
+        population.fitted_to = data
     return population

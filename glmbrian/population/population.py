@@ -76,6 +76,8 @@ class GLMPopulation:
     fitted_to : Recorded or None
         The data of the fit, which must stay as they are until the standard errors are computed.
         Copies through pickle do not have them.
+    fitted_rates : ndarray of float, shape (n,), or None
+        Of a fit, the rates in its data, in spikes a step.  Files do not keep them.
 
     Raises
     ------
@@ -112,6 +114,7 @@ class GLMPopulation:
     _dt = None
     known_standard_errors: StandardErrors | None = None
     fitted_to: Recorded | None = None
+    fitted_rates: NDArray[np.float64] | None = None
     why_no_standard_errors = "it was not made by fit_population"
 
     @renamed(feedback="feedback_basis")
@@ -834,8 +837,8 @@ class GLMPopulation:
         Parameters
         ----------
         rates : array_like of float, shape (n,) or a number, optional
-            Rates at rest, in spikes a step, such as ``outputs.mean(axis=0)``; by default those of
-            the bias (and the drive) alone.
+            Rates at rest, in spikes a step, such as ``outputs.mean(axis=0)``; by default
+            `fitted_rates`, or if they are not known, the rates of the bias (and the drive) alone.
         max_rate : array_like of float, shape (n,) or a number, optional
             The rates above which a neuron counts as having run away.  By default the smaller of
             ten times `rates` and their square root.
@@ -881,6 +884,7 @@ class GLMPopulation:
         >>> bool(neuron(0.5).is_stable())
         False
         """
+        rates = self.fitted_rates if rates is None else rates
         return stability(self, checked_setting(self, rates, max_rate, recurrent, drive))
 
     def stabilised(
@@ -931,9 +935,7 @@ class GLMPopulation:
         >>> outputs = np.zeros((600, 1))
         >>> outputs[100:120:2] = outputs[300:330:3] = outputs[500:504] = 1
         >>> fit = glm.fit_population(outputs, feedback_basis=glm.CustomBasis(np.ones((10, 1))))
-        >>> rates = outputs.mean(axis=0)
-        >>> stable = fit.stabilised(outputs)
-        >>> bool(fit.is_stable(rates)), bool(stable.is_stable(rates))
+        >>> bool(fit.is_stable()), bool(fit.stabilised(outputs).is_stable())
         (False, True)
         """
         data = recorded(self, outputs, inputs, mask)

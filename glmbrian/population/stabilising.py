@@ -73,6 +73,7 @@ def stabilise(
         population.activation,
         population.dt,
     )
+    stable.fitted_rates = setting.rates
     stable.why_no_standard_errors = "it is under the constraint of stability"
     limit = np.log(bound)
     connected = connections(population)

@@ -165,6 +165,14 @@ def test_a_neurons_coupling_with_itself_is_its_feedback():
     assert coupled.is_stable().gain == pytest.approx(fed_back.is_stable().gain)
 
 
+def test_fits_of_neurons_whose_rates_say_nothing():
+    """A neuron that is always or never active has no rate at rest; the fit of others still has."""
+    population = neuron(0.1)
+    population.fitted_rates = np.zeros(1)
+    with pytest.raises(ValueError, match="rates must be probabilities"):
+        population.is_stable()
+
+
 def test_refused_arguments_of_is_stable():
     population = glm.GLMPopulation.from_kernels([-4.0, -4.0], {"stimulus": np.zeros((3, 2, 4))})
     for options, message in [
@@ -246,10 +254,14 @@ def test_stable_fits_of_fit_population(ran_away):
         stable = benchmark.fit_to(y, stable=True)
     other = fit.stabilised(y, {"coupling": y})
     np.testing.assert_allclose(stable.feedback_weights, other.feedback_weights, rtol=1e-6, atol=1e-8)
+    for population in fit, stable, other:
+        np.testing.assert_allclose(population.fitted_rates, y.mean(axis=0))
+        assert population.is_stable().gain == population.is_stable(y.mean(axis=0)).gain
     with pytest.raises(AttributeError, match="constraint of stability"):
         stable.standard_errors_
     again = pickle.loads(pickle.dumps(stable))
     assert np.array_equal(again.bias, stable.bias)
+    assert again.is_stable().gain == stable.is_stable().gain
 
 
 def test_a_design_matrix_that_is_not_kept_gives_the_same(ran_away, monkeypatch):
