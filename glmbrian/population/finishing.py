@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike
 
 from ..support.validation import flag
 from .blocks import recorded
-from .scoring import spike_counts
+from .scoring import rates_at_rest
 
 if TYPE_CHECKING:
     from .population import GLMPopulation
@@ -36,7 +36,7 @@ def finished(
     if flag(stable, "stable"):
         return population.stabilised(outputs, inputs, mask, max_rate)
     data = recorded(population, outputs, inputs, mask)
-    population.fitted_rates = spike_counts(data) / data.n_counted
+    population.fitted_rates = rates_at_rest(data)
     if penalised:
         population.why_no_standard_errors = "it was fitted with a penalty, which moves parameters"
     else:

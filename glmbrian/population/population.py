@@ -77,7 +77,8 @@ class GLMPopulation:
         The data of the fit, which must stay as they are until the standard errors are computed.
         Copies through pickle do not have them.
     fitted_rates : ndarray of float, shape (n,), or None
-        Of a fit, the rates in its data, in spikes a step.  Files do not keep them.
+        Of a fit, the rates in its data, in spikes a step; half a spike for neurons that never
+        spiked.  Files do not keep them.
 
     Raises
     ------
@@ -920,8 +921,8 @@ class GLMPopulation:
         Raises
         ------
         ValueError, TypeError
-            As for `log_likelihood` and `is_stable`, or if a neuron never or always spikes, or
-            its rate is not below `max_rate` times `bound`: then no gain is below the bound.
+            As for `log_likelihood` and `is_stable`, or if a neuron's rate is not below `max_rate`
+            times `bound`: then no gain is below the bound.
 
         Notes
         -----

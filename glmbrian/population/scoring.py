@@ -36,6 +36,15 @@ def spike_counts(data: Recorded) -> NDArray[np.float64]:
     return counts
 
 
+def rates_at_rest(data: Recorded) -> NDArray[np.float64]:
+    """Return the rates of the neurons in spikes a step, shape (n,), above 0 and below 1.
+
+    A neuron without spikes counts as if it had half a spike, one without silence as if it had
+    half a silent step.
+    """
+    return np.clip(spike_counts(data), 0.5, data.n_counted - 0.5) / data.n_counted
+
+
 def bits_per_spike(
     population: "GLMPopulation", data: Recorded, baseline: ArrayLike | None = None
 ) -> NDArray[np.float64]:

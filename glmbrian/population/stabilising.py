@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ..support.validation import real
 from .blocks import Recorded
-from .scoring import of_trains, spike_counts
+from .scoring import of_trains, rates_at_rest
 from .stability import Setting, checked_setting, log_gains
 from .standard_errors import connections
 
@@ -90,15 +90,7 @@ def setting_of_data(
     recurrent: str | Sequence[str] | None = None,
 ) -> Setting:
     """Return what stability is judged by: the rates of recorded data, and the drive in them."""
-    counts = spike_counts(data)
-    for number, problem in (0, "never spikes"), (data.n_counted, "always spikes"):
-        if np.any(counts == number):
-            raise ValueError(
-                f"outputs: neuron {np.flatnonzero(counts == number)[0]} {problem} in the steps that "
-                "count; leave it out"
-            )
-    rates = counts / data.n_counted
-    setting = checked_setting(population, rates, max_rate, recurrent, None)
+    setting = checked_setting(population, rates_at_rest(data), max_rate, recurrent, None)
     driving = [name for name in population.kernels if name not in setting.recurrent]
     if not driving:
         return setting

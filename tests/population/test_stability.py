@@ -166,7 +166,7 @@ def test_a_neurons_coupling_with_itself_is_its_feedback():
 
 
 def test_fits_of_neurons_whose_rates_say_nothing():
-    """A neuron that is always or never active has no rate at rest; the fit of others still has."""
+    """They are between 0 and 1, whoever set them."""
     population = neuron(0.1)
     population.fitted_rates = np.zeros(1)
     with pytest.raises(ValueError, match="rates must be probabilities"):
@@ -310,9 +310,11 @@ def test_refused_arguments_of_stabilised():
             fit.stabilised(y, bound=bound)
     with pytest.raises(ValueError, match="max_rate must be above the rates"):
         fit.stabilised(y, max_rate=0.05)
-    with pytest.raises(ValueError, match="neuron 1 never spikes"):
-        fit.stabilised(y * [1, 0])
-    with pytest.raises(ValueError, match="neuron 0 always spikes"):
+    with pytest.raises(
+        ValueError, match="max_rate must be above the rates .* neuron 0 has a rate of 0.998"
+    ):
         fit.stabilised(y | [[True, False]])
+    silent = glm.GLMPopulation([-3.0, -7.0], {}, {}).stabilised(y * [1, 0])
+    assert silent.fitted_rates[1] == 0.5 / 300 and silent.is_stable()
     with pytest.raises(TypeError, match="stable must be True or False"):
         glm.fit_population(y, stable=[1])
