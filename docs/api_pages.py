@@ -25,6 +25,7 @@ TOPICS = {
     "glmbrian.population.population": "Populations, and fits to recordings",
     "glmbrian.population.fitting": "Populations, and fits to recordings",
     "glmbrian.population.selection": "Populations, and fits to recordings",
+    "glmbrian.population.comparing": "Populations, and fits to recordings",
     "glmbrian.classifier.classifier": "Classifier",
     "glmbrian.classifier.ensemble": "Classifier",
     "glmbrian.confident.decision": "Decisions that can be trusted",

@@ -25,12 +25,14 @@ __all__ = [
     "RateEncoder",
     "Trainer",
     "__version__",
+    "compare",
     "datasets",
     "fit_ensemble",
     "fit_population",
     "get_activation",
     "interop",
     "learning",
+    "likelihood_ratio_test",
     "plotting",
     "robustness",
     "select_strength",
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from .core.activations import Activation, get_activation
     from .core.bases import Basis, CustomBasis, ExponentialBasis, IndicatorBasis, RaisedCosineBasis
     from .core.objectives import Objective
+    from .population.comparing import compare, likelihood_ratio_test
     from .population.fitting import fit_population
     from .population.population import GLMPopulation
     from .population.selection import select_strength
@@ -72,10 +75,12 @@ _HOMES = {
     "PAPER_SETTINGS": "classifier.classifier",
     "RateEncoder": "brian.encoder",
     "Trainer": "training.trainer",
+    "compare": "population.comparing",
     "fit_ensemble": "classifier.ensemble",
     "fit_population": "population.fitting",
     "get_activation": "core.activations",
     "select_strength": "population.selection",
+    "likelihood_ratio_test": "population.comparing",
 }
 
 

@@ -30,6 +30,7 @@ class KernelSet:
     classes : labels of the targets, or None for targets identified by their index
     name : name of the kernel in a population, or None
     source : what a source is called
+    errors : standard errors of the values, or None if they are not known
     """
 
     values: np.ndarray
@@ -37,6 +38,7 @@ class KernelSet:
     classes: list | None = None
     name: str | None = None
     source: str = "source neuron"
+    errors: np.ndarray | None = None
 
     @property
     def target(self) -> str:
@@ -101,7 +103,9 @@ def kernel_set(model: Any, dt: "Quantity | None", kernel: str | None = None) -> 
         name = next(iter(model.kernels)) if kernel is None else kernel
         choice(name, "kernel", tuple(model.kernels))
         values = _not_empty(model.kernel(name))
-        return KernelSet(values, step or milliseconds(model.dt), name=name)
+        known = getattr(model, "known_standard_errors", None)
+        errors = None if known is None else known.kernel(name)
+        return KernelSet(values, step or milliseconds(model.dt), name=name, errors=errors)
     if kernel is not None:
         raise ValueError(
             "kernel must be left out unless model is a GLMPopulation, whose kernels have names"
@@ -144,6 +148,12 @@ def feedback_kernels(
         )
     values = finite_array(values, "model (an array of feedback kernels)", ("n", "window"))
     return _not_empty(values), step, "neuron", range(len(values))
+
+
+def feedback_errors(model: Any) -> np.ndarray | None:
+    """Return the standard errors of a model's feedback kernels, or None if they are not known."""
+    known = getattr(model, "known_standard_errors", None)
+    return None if known is None else known.feedback_kernels()
 
 
 def clock_step(group: Any) -> float | None:

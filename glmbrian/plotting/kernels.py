@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.bases import Basis, as_basis
-from .kernel_sets import feedback_kernels, kernel_set
+from .kernel_sets import feedback_errors, feedback_kernels, kernel_set
 from .style import MOST_NAMES, axes, lines_against_lag, milliseconds
 from .weights import plot_weight_map
 
@@ -97,8 +97,9 @@ def plot_kernels(
     Returns
     -------
     matplotlib Axes
-        With up to 6 lines of shape (window,), labelled with the index of the input;
-        or with an image of the given shape and a colour bar.
+        With up to 6 lines of shape (window,), labelled with the index of the input, and 95%
+        bands around them once the `standard_errors_` of a population have been computed; or
+        with an image of the given shape and a colour bar.
 
     Raises
     ------
@@ -132,7 +133,8 @@ def plot_kernels(
     values = kernels.values[:, index]
     shown = _strongest(values)
     _zero_line(ax)
-    lines_against_lag(ax, values[shown], shown, kernels.source, kernels.step)
+    errors = None if kernels.errors is None else kernels.errors[shown, index]
+    lines_against_lag(ax, values[shown], shown, kernels.source, kernels.step, errors)
     ax.set_ylabel("kernel")
     ax.set_title(kernels.title(index), fontsize="medium")
     return ax
@@ -159,7 +161,8 @@ def plot_feedback_kernels(
     -------
     matplotlib Axes
         With one line per neuron, of shape (window,), labelled with its class or
-        index.  Of more than 12 neurons, the 6 with the strongest kernels are shown.
+        index, and 95% bands as for `plot_kernels`.  Of more than 12 neurons, the 6 with the
+        strongest kernels are shown.
 
     Raises
     ------
@@ -181,7 +184,9 @@ def plot_feedback_kernels(
     ax = axes(ax)
     shown = range(len(values)) if len(values) <= MOST_NAMES else _strongest(values)
     _zero_line(ax)
-    lines_against_lag(ax, values[shown], [names[index] for index in shown], kind, step)
+    errors = feedback_errors(model)
+    errors = None if errors is None else errors[shown]
+    lines_against_lag(ax, values[shown], [names[index] for index in shown], kind, step, errors)
     ax.set_ylabel("feedback kernel")
     return ax
 

@@ -20,6 +20,8 @@ DIVERGING = LinearSegmentedColormap.from_list(
 STYLES = ("-", "--", "-.", ":")
 MARKERS = "osD^vx"
 MOST_NAMES = 12  # in a legend, or along an axis
+#: Half the width of a 95% interval in standard errors.
+WIDTH_OF_95 = 1.96
 _MOST_MARKED = 60  # the most points of a line with markers
 _LEGEND_COLUMNS = 3
 
@@ -70,19 +72,30 @@ def label_slice(n: int) -> slice:
 
 
 def lines_against_lag(
-    ax: Axes, values: np.ndarray, names: Iterable[Any], title: str, step: float | None
+    ax: Axes,
+    values: np.ndarray,
+    names: Iterable[Any],
+    title: str,
+    step: float | None,
+    errors: np.ndarray | None = None,
 ) -> None:
     """Draw rows of `values`, shape (n_lines, window), distinguishable without colour.
 
-    `step` is the duration of a lag in ms, or None for an axis in steps.
+    `step` is the duration of a lag in ms, or None for an axis in steps.  With standard `errors`,
+    of the same shape, there is a 95% band around each line where they are finite.
     """
     n_lines, window = values.shape
     is_named = n_lines <= MOST_NAMES
+    lags = np.arange(1, window + 1) * (step or 1)
     for index, (row, name) in enumerate(zip(values, names)):
+        color = plt.get_cmap("viridis")(0.85 * index / max(n_lines - 1, 1))
+        if errors is not None and np.isfinite(errors[index]).all():
+            band = WIDTH_OF_95 * errors[index]
+            ax.fill_between(lags, row - band, row + band, color=color, alpha=0.2, linewidth=0)
         ax.plot(
-            np.arange(1, window + 1) * (step or 1),
+            lags,
             row,
-            color=plt.get_cmap("viridis")(0.85 * index / max(n_lines - 1, 1)),
+            color=color,
             linestyle=STYLES[index % len(STYLES)] if is_named else "-",
             marker=marker(index, window) if is_named else None,
             markersize=4,

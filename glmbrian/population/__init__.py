@@ -4,14 +4,27 @@ from ..support.first_import import import_brian
 
 import_brian()
 
+from .comparing import Comparison, LikelihoodRatioTest, compare, likelihood_ratio_test
+from .connectivity import Connectivity
 from .fitting import FitReport, fit_population
 from .population import GLMPopulation
+from .rescaling import KSTest
 from .selection import StrengthSelection, select_strength
+from .stability import Stability
+from .standard_errors import StandardErrors
 
 __all__ = [
+    "Comparison",
+    "Connectivity",
     "FitReport",
     "GLMPopulation",
+    "KSTest",
+    "LikelihoodRatioTest",
+    "Stability",
+    "StandardErrors",
     "StrengthSelection",
+    "compare",
     "fit_population",
+    "likelihood_ratio_test",
     "select_strength",
 ]

@@ -19,6 +19,7 @@ from ..support.progress import Progress
 from ..support.renamed import renamed
 from ..support.validation import flag, integer, real, warn
 from ..support.workers import Workers
+from .finishing import finished
 from .maximiser import Outcome, maximise
 from .population import GLMPopulation
 from .task import FitTask, checked_strength
@@ -90,6 +91,8 @@ def fit_population(
     epochs: Sequence[tuple[Any, Any]] | None = None,
     n_jobs: int | None = None,
     verbose: bool = False,
+    stable: bool = False,
+    max_rate: ArrayLike | None = None,
 ) -> GLMPopulation:
     """Fit the kernels and biases of a population to recorded spike trains.
 
@@ -160,6 +163,12 @@ def fit_population(
         would, so more processes help only on more machines, or if there are many neurons.
     verbose : bool
         Show a progress bar with the remaining time.
+    stable : bool
+        Keep the gain of the population below its bound, so that it does not run away when it is
+        simulated: the fit then ends with `GLMPopulation.stabilised`.
+    max_rate : array_like of float, shape (n,) or a number, optional
+        With `stable`, the rates that a simulation must not exceed for long; see
+        `GLMPopulation.is_stable`.
 
     Returns
     -------
@@ -218,6 +227,11 @@ def fit_population(
     max_iter = integer(max_iter, "max_iter")
     verbose = flag(verbose, "verbose")
     check_n_jobs(n_jobs)
+    if flag(stable, "stable") and epochs is not None:
+        raise ValueError(
+            "stable must be False with epochs, which it does not know; leave the steps between "
+            "them out with a mask instead"
+        )
     task = FitTask(
         outputs, inputs, kernels, feedback_basis, activation, name, strength > 0, groups,
         penalise_feedback, mask, epochs, connect, dt,
@@ -225,7 +239,10 @@ def fit_population(
     outcome = fit_task(task, strength, tol, max_iter, n_jobs, verbose)
     warn_of(outcome, max_iter)
     task.warn_of_silence()
-    population = task.population(outcome.parameters)
+    population = finished(
+        task.population(outcome.parameters), outputs, inputs, mask, strength > 0, epochs is not None,
+        stable, max_rate,
+    )  # fmt: skip
     population.fit_ = report(name, strength, outcome, time.perf_counter() - started)
     return population
 

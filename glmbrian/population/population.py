@@ -9,18 +9,27 @@ from brian2 import Quantity, second
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from ..brian.neurons import GLMNeurons, named_kernels
+from ..brian.neurons import GLMNeurons
 from ..brian.subgroups import whole_group
 from ..brian.synapses import GLMSynapses
 from ..brian.time_steps import in_steps, neuron_clock, require_step, time_step
 from ..classifier.classifier import GLMClassifier
 from ..core.activations import Activation, get_activation, name_to_save
 from ..core.bases import Basis, CustomBasis, IndicatorBasis, as_basis
-from ..core.likelihoods import potential_of_inputs, potential_of_outputs, rate_gradient
+from ..core.likelihoods import potential_of_inputs, potential_of_outputs
+from ..core.randomness import RandomState
 from ..support.display import html_table
 from ..support.renamed import renamed, warn_of_former_name
 from ..support.storage import as_path, load_npz, reading, save_npz
-from ..support.validation import binary_array, choice, finite_array, plain_array
+from ..support.validation import choice, finite_array
+from .blocks import Recorded, recorded
+from .connectivity import Connectivity, connectivity
+from .data import by_kernel, checked_data, kernels_by_name, require_steps
+from .rescaling import KSTest, ks_test, rescaled_times
+from .scoring import bits_per_spike, log_likelihoods
+from .stabilising import stabilise
+from .stability import Stability, checked_setting, stability
+from .standard_errors import StandardErrors, fisher_standard_errors
 
 
 class GLMPopulation:
@@ -62,6 +71,16 @@ class GLMPopulation:
         As above; `kernels` and `weights` are dicts.
     fit_ : FitReport or None
         How the fit ended, if `fit_population` made the population; it is not saved.
+    standard_errors_ : StandardErrors
+        Of a fit without a penalty, computed at first use.
+    known_standard_errors : StandardErrors or None
+        The same if they have been computed.  Plots then show them.
+    fitted_to : Recorded or None
+        The data of the fit, which must stay as they are until the standard errors are computed.
+        Copies through pickle do not have them.
+    fitted_rates : ndarray of float, shape (n,), or None
+        Of a fit, the rates in its data, in spikes a step; half a spike for neurons that never
+        spiked.  Files do not keep them.
 
     Raises
     ------
@@ -99,6 +118,10 @@ class GLMPopulation:
 
     # For populations pickled by earlier versions.
     _dt = None
+    known_standard_errors: StandardErrors | None = None
+    fitted_to: Recorded | None = None
+    fitted_rates: NDArray[np.float64] | None = None
+    why_no_standard_errors = "it was not made by fit_population"
 
     @renamed(feedback="feedback_basis")
     def __init__(
@@ -531,13 +554,398 @@ class GLMPopulation:
         >>> round(float(population.log_likelihood(outputs, inputs, [False, True, False])), 3)
         -0.127
         """
-        if outputs is None:
-            raise TypeError(f"outputs must be an array of the shape (T, {self.n}), got None")
-        u = self.membrane_potential(inputs, outputs)
-        outputs = in_steps({"outputs": outputs}, self.dt, mask is not None)[0]["outputs"]
-        outputs = binary_array(outputs, "outputs", u.shape)
-        rows = checked_mask(mask, len(u))
-        return rate_gradient(u[rows], outputs[rows], self.activation)[0]
+        return float(self.log_likelihoods(outputs, inputs, mask).sum())
+
+    def log_likelihoods(
+        self, outputs: Any, inputs: Any = None, mask: ArrayLike | None = None
+    ) -> NDArray[np.float64]:
+        """Return the `log_likelihood` of each neuron's train.
+
+        Parameters
+        ----------
+        outputs, inputs, mask
+            As for `log_likelihood`.
+
+        Returns
+        -------
+        ndarray of float, shape (n,)
+            In nats, summed over the steps that count.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for `log_likelihood`.
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> population = glm.GLMPopulation([0.0, 1.0], {}, {})
+        >>> population.log_likelihoods([[1, 1], [0, 1]]).round(3)
+        array([-1.386, -0.627])
+        """
+        return log_likelihoods(self, recorded(self, outputs, inputs, mask))
+
+    def score(
+        self,
+        outputs: Any,
+        inputs: Any = None,
+        mask: ArrayLike | None = None,
+        baseline: ArrayLike | None = None,
+    ) -> NDArray[np.float64]:
+        """Return how many bits a spike the population predicts beyond a constant rate.
+
+        The log-likelihood of each neuron's train, above that of a homogeneous model, in bits
+        (log 2), divided by the number of spikes.  Score steps that the fit has not seen:
+        on its own data a fit always looks better.
+
+        Parameters
+        ----------
+        outputs, inputs, mask
+            As for `log_likelihood`.
+        baseline : array_like of float, shape (n,), optional
+            Firing probabilities per step of the homogeneous model, such as
+            ``outputs[fitted].mean(axis=0)``.  By default those of the scored steps
+            themselves, the constant model that is hardest to beat.
+
+        Returns
+        -------
+        ndarray of float, shape (n,)
+            Below 0 where the constant rate is the better model; NaN for neurons without a spike
+            in the steps that count, for which bits a spike mean nothing.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for `log_likelihood`, or if `baseline` makes the outputs impossible.
+
+        Examples
+        --------
+        A neuron that spikes with probability 1/2 at random, or after an input with certainty:
+
+        >>> import numpy as np
+        >>> import glmbrian as glm
+        >>> population = glm.GLMPopulation.from_kernels([-100.0], [[[200.0]]])
+        >>> x = np.tile([[1], [0]], (50, 1))
+        >>> population.score(np.roll(x, 1), x).round(6)
+        array([2.])
+        """
+        return bits_per_spike(self, recorded(self, outputs, inputs, mask), baseline)
+
+    def rescaled_times(
+        self,
+        outputs: Any,
+        inputs: Any = None,
+        mask: ArrayLike | None = None,
+        random_state: RandomState = None,
+    ) -> list[NDArray[np.float64]]:
+        """Return the intervals between spikes, rescaled so that a true model makes them uniform.
+
+        With p_t the firing probability in step t, q_t = -log(1 - p_t) accumulates over the steps
+        after a spike until the next; in the step of that spike -log(1 - r p_t) is added,
+        with r uniform: where in its step the spike fell.  If the population is the true model,
+        these sums xi are independent and exponential, and 1 - exp(-xi) is uniform, whatever
+        the length of a step (Haslinger, Pipa and Brown, 2010; without the random part, steps
+        that are not short make a true model look false).
+
+        Parameters
+        ----------
+        outputs, inputs
+            As for `log_likelihood`.
+        mask : array_like of bool, shape (T,), optional
+            The steps that count; all by default.  The others are cut out: an interval goes on
+            after them.
+        random_state : int, RandomState, Generator or None
+            For the draws r.
+
+        Returns
+        -------
+        list of ndarray of float
+            For each neuron, one number between 0 and 1 for each spike.  The first is for the
+            time from the first step to the first spike; the time after the last spike has none.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for `log_likelihood`, or if `random_state` is not valid.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import glmbrian as glm
+        >>> population = glm.GLMPopulation([0.0], {}, {})
+        >>> outputs = np.random.default_rng(0).random((1000, 1)) < 0.5
+        >>> times = population.rescaled_times(outputs, random_state=0)
+        >>> len(times[0]) == int(outputs.sum()), round(float(times[0].mean()), 1)
+        (True, 0.5)
+        """
+        return rescaled_times(self, recorded(self, outputs, inputs, mask), random_state)
+
+    def ks_test(
+        self,
+        outputs: Any,
+        inputs: Any = None,
+        mask: ArrayLike | None = None,
+        random_state: RandomState = None,
+    ) -> KSTest:
+        """Test whether spikes are distributed in time as the population says.
+
+        The Kolmogorov-Smirnov test of `rescaled_times` against the uniform distribution.  A
+        true model is rejected in 5% of recordings.  A model that was fitted to the same data
+        is rejected less often: test on steps that the fit has not seen.
+
+        Parameters
+        ----------
+        outputs, inputs, mask, random_state
+            As for `rescaled_times`.
+
+        Returns
+        -------
+        KSTest
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for `rescaled_times`.
+
+        See Also
+        --------
+        glmbrian.plotting.ks_plot : the picture of the test.
+
+        Examples
+        --------
+        A model of the right rate that does not know of a refractory step:
+
+        >>> import numpy as np
+        >>> import glmbrian as glm
+        >>> outputs = np.random.default_rng(0).random((2000, 1)) < 0.5
+        >>> outputs[1:] &= ~outputs[:-1]
+        >>> glm.fit_population(outputs).ks_test(outputs, random_state=0).rejected
+        array([ True])
+        """
+        return ks_test(self.rescaled_times(outputs, inputs, mask, random_state))
+
+    def standard_errors(
+        self, outputs: Any, inputs: Any = None, mask: ArrayLike | None = None
+    ) -> StandardErrors:
+        """Compute the standard errors of the parameters from data, and keep them in `standard_errors_`.
+
+        Not needed for what `fit_population` returns without a penalty, which remembers its data:
+        use `standard_errors_`.
+
+        They are the square roots of the diagonal of the inverse Fisher information of the given
+        data, and hold for parameters at the maximum of the likelihood of these data: fitted
+        to them without a penalty.  95% intervals are 1.96 standard errors to either side.
+
+        Parameters
+        ----------
+        outputs, inputs, mask
+            The data of the fit, as for `log_likelihood`.
+
+        Returns
+        -------
+        StandardErrors
+            With `bias`, `weights` and `feedback_weights` like the population, and the errors
+            of kernel values from ``kernel(name)`` and ``feedback_kernels()``.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for `log_likelihood`.
+
+        Notes
+        -----
+        The time is that of one product of the design matrix with itself for each neuron.
+        Weights of connections that are 0 altogether count as absent.
+
+        Examples
+        --------
+        The bias of a neuron that spikes in one step of ten, from 900 steps:
+
+        >>> import numpy as np
+        >>> import glmbrian as glm
+        >>> outputs = np.arange(900)[:, np.newaxis] % 10 == 0
+        >>> population = glm.fit_population(outputs)
+        >>> population.standard_errors(outputs).bias.round(4)
+        array([0.1111])
+        """
+        data = recorded(self, outputs, inputs, mask)
+        self.known_standard_errors = fisher_standard_errors(self, data)
+        return self.known_standard_errors
+
+    @property
+    def standard_errors_(self) -> StandardErrors:
+        """The standard errors; of a fit without a penalty, computed at first use from its data."""
+        if self.known_standard_errors is None:
+            if self.fitted_to is None:
+                raise AttributeError(
+                    "the standard errors of this population are not known, since "
+                    f"{self.why_no_standard_errors}. If its parameters are at the maximum of the "
+                    "likelihood of your data, call population.standard_errors(outputs, inputs, mask)"
+                )
+            self.known_standard_errors = fisher_standard_errors(self, self.fitted_to)
+        return self.known_standard_errors
+
+    def __getstate__(self):
+        # The data of the fit may be large, and stay where they are.
+        return {name: value for name, value in vars(self).items() if name != "fitted_to"}
+
+    def connectivity(self, kernel: str = "coupling", measure: str = "sum") -> Connectivity:
+        """Return the effective coupling of each pair of neurons, and its significance.
+
+        Parameters
+        ----------
+        kernel : str
+            Name of the kernel between neurons.
+        measure : {"sum", "norm"}
+            What one number says about a kernel: its sum over lags, the total effect of a spike
+            on the potential; or the root of its sum of squares with the sign of the sum, which
+            does not vanish for kernels that change sign.
+
+        Returns
+        -------
+        Connectivity
+            Without significance unless standard errors have been computed: see `standard_errors_`.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If there is no such kernel or measure.
+
+        See Also
+        --------
+        glmbrian.plotting.plot_connectivity : draws it.
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> population = glm.GLMPopulation.from_kernels([-1.0], {"coupling": [[[3.0, -1.0]]]})
+        >>> population.connectivity().strength
+        array([[2.]])
+        """
+        self._require_kernel(kernel, "kernel")
+        return connectivity(self, kernel, measure, self.known_standard_errors)
+
+    def is_stable(
+        self,
+        rates: ArrayLike | None = None,
+        max_rate: ArrayLike | None = None,
+        recurrent: str | Sequence[str] | None = None,
+        drive: ArrayLike | None = None,
+    ) -> Stability:
+        """Return whether a free-running simulation stays bounded, and the gain that says so.
+
+        A fit of history and coupling may run away when its own spikes are fed back: at a high rate it
+        excites itself to an even higher one.  For each neuron, F(r) is the rate at which it fires
+        while its own past, and all neurons that excite it, fire at r.  The gain is the
+        largest F(r) / r for r from `max_rate` to 1 spike a step.  If it is below 1, activity
+        that has exceeded `max_rate` falls back.
+
+        Parameters
+        ----------
+        rates : array_like of float, shape (n,) or a number, optional
+            Rates at rest, in spikes a step, such as ``outputs.mean(axis=0)``; by default
+            `fitted_rates`, or if they are not known, the rates of the bias (and the drive) alone.
+        max_rate : array_like of float, shape (n,) or a number, optional
+            The rates above which a neuron counts as having run away.  By default the smaller of
+            ten times `rates` and their square root.
+        recurrent : str or list of str, optional
+            The kernels through which the population is an input to itself; by default
+            "coupling", if there is one.
+        drive : array_like of float, shape (n,) or (T, n), optional
+            What other inputs add to the potentials, such as ``population.drive(stimulus)``; by
+            default nothing.  If it changes, its mean and variance count.
+
+        Returns
+        -------
+        Stability
+            True if the gain is below 1.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If rates are not between 0 and 1, shapes do not match, or a recurrent kernel is not
+            between the neurons.
+
+        Notes
+        -----
+        F is a quasi-renewal approximation (Gerhard, Deger and Truccolo, 2017): the last spike of
+        the neuron acts as it does, all earlier spikes and those of others are independent, and
+        their sum is normal.  So this is a prediction, not a proof: activity may exceed `max_rate`
+        by chance, for a while, and strongly correlated spikes may do what independent ones would
+        not.  It is cautious in networks: neurons that inhibit stay at their rates at
+        rest while those that excite rise, so that networks in which only rising inhibition
+        keeps excitation in check are called unstable.
+
+        See Also
+        --------
+        stabilised : the stable population closest to a fit.
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> def neuron(excitation):
+        ...     return glm.GLMPopulation([-4.0], {}, {}, glm.IndicatorBasis(20), [[excitation] * 20])
+        >>> neuron(0.1).is_stable()
+        <Stability: stable, gain 0.146>
+        >>> bool(neuron(0.5).is_stable())
+        False
+        """
+        rates = self.fitted_rates if rates is None else rates
+        return stability(self, checked_setting(self, rates, max_rate, recurrent, drive))
+
+    def stabilised(
+        self,
+        outputs: Any,
+        inputs: Any = None,
+        mask: ArrayLike | None = None,
+        max_rate: ArrayLike | None = None,
+        recurrent: str | Sequence[str] | None = None,
+        bound: float = 0.7,
+    ) -> "GLMPopulation":
+        """Return the stable population that is closest to this fit in likelihood.
+
+        Neurons whose gain is at most `bound` stay as they are.  The others get the bias, feedback and
+        recurrent weights of the largest log-likelihood under this bound, found by sequential
+        quadratic programming.  Kernels of other inputs stay as they are, and their mean and
+        variance count as the drive of `is_stable`.
+
+        Parameters
+        ----------
+        outputs, inputs, mask
+            The data of the fit, as for `log_likelihood`.
+        max_rate, recurrent
+            As for `is_stable`, with the rates of the data.
+        bound : float
+            Largest gain, above 0 and below 1.  It is well below 1 by default, since close to 1
+            chance excursions are large and last long.
+
+        Returns
+        -------
+        GLMPopulation
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for `log_likelihood` and `is_stable`, or if a neuron's rate is not below `max_rate`
+            times `bound`: then no gain is below the bound.
+
+        Notes
+        -----
+        If a penalty has shaped the fit, its slope there is kept.  Where the data say nothing about
+        a weight, it stays near that of the fit.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import glmbrian as glm
+        >>> outputs = np.zeros((600, 1))
+        >>> outputs[100:120:2] = outputs[300:330:3] = outputs[500:504] = 1
+        >>> fit = glm.fit_population(outputs, feedback_basis=glm.CustomBasis(np.ones((10, 1))))
+        >>> bool(fit.is_stable()), bool(fit.stabilised(outputs).is_stable())
+        (False, True)
+        """
+        data = recorded(self, outputs, inputs, mask)
+        return stabilise(self, data, max_rate, recurrent, bound)
 
     def drive(self, stimulus: ArrayLike, kernel: str = "stimulus") -> NDArray[np.float64]:
         """Return the part of the membrane potential that a continuous stimulus causes.
@@ -580,7 +988,7 @@ class GLMPopulation:
         basis, weights = self.kernels[kernel], self.weights[kernel]
         samples = in_steps({"stimulus": stimulus}, self.dt, has_mask=True)[0]["stimulus"]
         samples = finite_array(samples, "stimulus", ("T", len(weights)))
-        _require_steps(samples, "stimulus")
+        require_steps(samples, "stimulus")
         return potential_of_inputs(samples, basis.matrix, weights, np.zeros(self.n))
 
     def neurons(self, **kwds: Any) -> GLMNeurons:
@@ -820,86 +1228,8 @@ class GLMPopulation:
         return f"{basis!r} over {basis.window} steps{duration}"
 
 
-def kernels_by_name(kernels: Any) -> dict[str, Basis]:
-    """Return kernels as a dict, which may be empty."""
-    return {} if isinstance(kernels, dict) and not kernels else named_kernels(kernels)
-
-
 def _kinds_of_part(name):
     """Return the kinds of dtype that a part of a file may have, or None."""
     if name == "activation":
         return "U"
     return "f" if name in ("bias", "dt") or name.startswith(("basis:", "weights:")) else None
-
-
-def by_kernel(values: Any, name: str, kernels: Mapping[str, Basis]) -> dict[str, Any]:
-    """Return `values` as a dict with an entry for each of the `kernels`.
-
-    If there is one kernel, they may be given without its name.
-    """
-    if values is None and not kernels:
-        return {}
-    if not isinstance(values, dict):
-        if not kernels:
-            raise ValueError(f"{name} must be left out, or be {{}}, if there are no kernels")
-        if len(kernels) > 1:
-            raise TypeError(f"{name} must be a dict with the keys {list(kernels)}")
-        return {next(iter(kernels)): values}
-    if set(values) != set(kernels):
-        raise ValueError(f"{name} must have the keys {list(kernels)}, got {list(values)}")
-    return values
-
-
-def checked_data(
-    inputs: Any,
-    outputs: Any,
-    kernels: Mapping[str, Basis],
-    n_sources: Mapping[str, int | str],
-    n: int | str,
-    dt: Quantity | None,
-    has_mask: bool,
-) -> tuple[dict[str, NDArray[np.float64]], Any, int, Quantity | None]:
-    """Return recorded data as arrays: inputs by name, outputs or None, T, and their step.
-
-    `n_sources` gives the number of sources of each kernel, and `n` the number of neurons; or
-    the names of these sizes, if any size is allowed.  For `dt` and `has_mask` see `in_steps`.
-    """
-    inputs = by_kernel(inputs, "inputs", kernels)
-    labels = {name: f"inputs[{name!r}]" for name in kernels}
-    series = {labels[name]: inputs[name] for name in kernels}
-    if outputs is not None:
-        series["outputs"] = outputs
-    elif not kernels:
-        raise ValueError("outputs are needed if there are no inputs, to know the number of steps")
-    arrays, dt = in_steps(series, dt, has_mask)
-    n_steps: Any = "T"
-    checked = {}
-    for name, label in labels.items():
-        checked[name] = finite_array(arrays[label], label, (n_steps, n_sources[name]))
-        n_steps = len(checked[name])
-        _require_steps(checked[name], label)
-    if outputs is not None:
-        outputs = binary_array(arrays["outputs"], "outputs", (n_steps, n))
-        n_steps = len(outputs)
-        _require_steps(outputs, "outputs")
-    return checked, outputs, n_steps, dt
-
-
-def checked_mask(mask: ArrayLike | None, n_steps: int) -> slice | NDArray[np.bool_]:
-    """Return a mask of steps as an index of rows."""
-    if mask is None:
-        return slice(None)
-    counted = plain_array(mask, "mask", "bool")
-    if counted.dtype != bool or counted.shape != (n_steps,):
-        raise ValueError(
-            f"mask must be an array of bool of the shape ({n_steps},), got {counted.dtype} of "
-            f"{counted.shape}"
-        )
-    if not counted.any():
-        raise ValueError("mask must leave at least one step")
-    return counted
-
-
-def _require_steps(array, name):
-    if len(array) == 0:
-        raise ValueError(f"{name} must have at least one step")

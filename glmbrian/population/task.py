@@ -15,10 +15,11 @@ from ..brian.time_steps import in_steps
 from ..core.activations import Activation, get_activation
 from ..core.bases import Basis, as_basis
 from ..support.validation import choice, flag, integer, real, warn
+from .data import by_kernel, checked_mask, kernels_by_name
 from .design import Design
 from .maximiser import bias_of_rate
 from .penalties import PENALTIES, Penalty
-from .population import GLMPopulation, by_kernel, checked_mask, kernels_by_name
+from .population import GLMPopulation
 from .series import Series, as_series, check_inputs, check_trains, fingerprints
 
 #: How far a time may be from a multiple of the step, in steps.

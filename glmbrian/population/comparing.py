@@ -1,0 +1,288 @@
+"""Which of several models of the same neurons: information criteria and likelihood-ratio tests."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..brian.neurons import stacked
+from ..core.bases import Basis
+from ..support.display import html_table
+from ..support.validation import choice
+from .blocks import recorded
+from .population import GLMPopulation
+from .standard_errors import connections
+
+#: By how many nats a larger model may fall short, where a fit ended early.
+_SLACK = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Models of the same neurons side by side; rows are models, columns neurons.
+
+    Parameters
+    ----------
+    names : list of str
+    log_likelihood : ndarray of float, shape (n_models, n)
+        In nats, summed over the steps that count.
+    n_parameters : ndarray of int, shape (n_models, n)
+        Numbers of biases and weights; connections whose weights are all 0 have none.
+    n_steps : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from glmbrian.population import Comparison
+    >>> both = Comparison(["bias", "history"], np.array([[-120.0], [-100.0]]), np.array([[1], [4]]), 500)
+    >>> both.aic
+    array([[242.],
+           [208.]])
+    >>> both.best("bic")
+    ['history']
+    """
+
+    names: list[str]
+    log_likelihood: NDArray[np.float64]
+    n_parameters: NDArray[np.int_]
+    n_steps: int
+
+    @property
+    def aic(self) -> NDArray[np.float64]:
+        """Akaike's criterion, 2 k - 2 log L; the lowest is best."""
+        return 2 * self.n_parameters - 2 * self.log_likelihood
+
+    @property
+    def bic(self) -> NDArray[np.float64]:
+        """The Bayesian criterion, k log(n_steps) - 2 log L; the lowest is best."""
+        return np.log(self.n_steps) * self.n_parameters - 2 * self.log_likelihood
+
+    def best(self, criterion: str = "aic") -> list[str]:
+        """Return the name of the best model of each neuron.
+
+        Parameters
+        ----------
+        criterion : {"aic", "bic"}
+
+        Returns
+        -------
+        list of str
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from glmbrian.population import Comparison
+        >>> Comparison(["a", "b"], np.array([[-9.0], [-8.5]]), np.array([[1], [2]]), 50).best()
+        ['a']
+        """
+        values = {"aic": self.aic, "bic": self.bic}[choice(criterion, "criterion", ("aic", "bic"))]
+        return [self.names[row] for row in values.argmin(axis=0)]
+
+    def _rows(self):
+        return {
+            name: f"log-likelihood {self.log_likelihood[row].sum():.1f}, "
+            f"{self.n_parameters[row].sum()} parameters, AIC {self.aic[row].sum():.1f}, "
+            f"BIC {self.bic[row].sum():.1f}"
+            for row, name in enumerate(self.names)
+        }
+
+    def __repr__(self):
+        listed = "; ".join(f"{name}: {text}" for name, text in self._rows().items())
+        return f"<Comparison: {listed}>"
+
+    def _repr_html_(self):
+        return html_table(f"{self.log_likelihood.shape[1]} neurons, all together", self._rows())
+
+
+@dataclass(frozen=True, eq=False)
+class LikelihoodRatioTest:
+    """Whether a larger model is better than a smaller one by more than chance, neuron by neuron.
+
+    Parameters
+    ----------
+    statistic : ndarray of float, shape (n,)
+        Twice the difference of the log-likelihoods.
+    degrees_of_freedom : ndarray of int, shape (n,)
+        Number of parameters that only the larger model has.
+    p_value : ndarray of float, shape (n,)
+        Probability of a statistic at least as large if the smaller model is true; 1 without
+        additional parameters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from glmbrian.population import LikelihoodRatioTest
+    >>> LikelihoodRatioTest(np.array([3.84]), np.array([1]), np.array([0.05])).p_value
+    array([0.05])
+    """
+
+    statistic: NDArray[np.float64]
+    degrees_of_freedom: NDArray[np.int_]
+    p_value: NDArray[np.float64]
+
+
+def compare(
+    models: Mapping[str, GLMPopulation], outputs: Any, inputs: Any = None, mask: ArrayLike | None = None
+) -> Comparison:
+    """Compare models of the same neurons, fitted to the same data, by information criteria.
+
+    Parameters
+    ----------
+    models : dict of str to GLMPopulation
+    outputs : array_like of 0/1, shape (T, n)
+    inputs : dict of str to array_like, optional
+        The inputs of all kernels that any of the models has; each model gets its own.
+    mask : array_like of bool, shape (T,), optional
+        The steps that count, the same for all models.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `models` are not populations of the same number of neurons, or the data do not fit.
+
+    Examples
+    --------
+    Spikes that a spike suppresses in the next step, and a model that does not know of it:
+
+    >>> import numpy as np
+    >>> import glmbrian as glm
+    >>> outputs = np.random.default_rng(0).random((500, 1)) < 0.3
+    >>> outputs[1:] &= ~outputs[:-1]
+    >>> models = {
+    ...     "bias": glm.fit_population(outputs),
+    ...     "history": glm.fit_population(outputs, feedback_basis=glm.CustomBasis([[1.0], [0.1]]), penalty=1.0),
+    ... }
+    >>> glm.compare(models, outputs).best()
+    ['history']
+    """
+    if not isinstance(models, Mapping) or not models:
+        raise TypeError(f"models must be a dict of names to GLMPopulations, got {models!r}")
+    for name, model in models.items():
+        _require_population(model, f"models[{name!r}]")
+    sizes = {name: model.n for name, model in models.items()}
+    if len(set(sizes.values())) > 1:
+        raise ValueError(f"models must have the same number of neurons, got {sizes}")
+    values = [_log_likelihoods(model, outputs, inputs, mask) for model in models.values()]
+    model = next(iter(models.values()))
+    n_steps = recorded(model, outputs, _inputs_of(model, inputs), mask).n_counted
+    counts = np.array([n_parameters(model) for model in models.values()])
+    return Comparison([str(name) for name in models], np.array(values), counts, n_steps)
+
+
+def likelihood_ratio_test(
+    smaller: GLMPopulation,
+    larger: GLMPopulation,
+    outputs: Any,
+    inputs: Any = None,
+    mask: ArrayLike | None = None,
+) -> LikelihoodRatioTest:
+    """Test for each neuron whether a larger model is better by more than chance.
+
+    Both must be at the maximum of the likelihood of these data: fitted to them, without penalty.
+
+    Parameters
+    ----------
+    smaller, larger : GLMPopulation
+        The kernels and connections of the smaller model must be among those of the larger.
+    outputs, inputs, mask
+        As for `compare`.
+
+    Returns
+    -------
+    LikelihoodRatioTest
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the models are not nested; or the larger has a lower likelihood, so that it was not
+        fitted to these data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import glmbrian as glm
+    >>> x = np.random.default_rng(0).random((400, 1)) < 0.5
+    >>> y = np.roll(x, 1) & (np.random.default_rng(1).random((400, 1)) < 0.5)
+    >>> y |= np.random.default_rng(2).random((400, 1)) < 0.1
+    >>> bias = glm.fit_population(y)
+    >>> driven = glm.fit_population(y, x, glm.IndicatorBasis(1))
+    >>> test = glm.likelihood_ratio_test(bias, driven, y, {"stimulus": x})
+    >>> test.degrees_of_freedom, bool(test.p_value[0] < 0.001)
+    (array([1]), True)
+    """
+    _require_population(smaller, "smaller")
+    _require_population(larger, "larger")
+    _require_nested(smaller, larger)
+    gain = _log_likelihoods(larger, outputs, inputs, mask) - _log_likelihoods(
+        smaller, outputs, inputs, mask
+    )
+    short = np.flatnonzero(gain < -_SLACK)
+    if short.size:
+        raise ValueError(
+            f"larger must be fitted to these data without a penalty, but for neuron {short[0]} its "
+            f"log-likelihood is {-gain[short[0]]:.4g} below that of smaller"
+        )
+    from scipy.stats import chi2
+
+    statistic = 2 * np.maximum(gain, 0.0)
+    degrees = n_parameters(larger) - n_parameters(smaller)
+    p_value = np.where(degrees > 0, chi2.sf(statistic, np.maximum(degrees, 1)), 1.0)
+    return LikelihoodRatioTest(statistic, degrees, p_value)
+
+
+def n_parameters(population: GLMPopulation) -> NDArray[np.int_]:
+    """Return the number of parameters of each neuron, shape (n,)."""
+    counts = np.ones(population.n, dtype=int)
+    for name, connected in connections(population).items():
+        counts += population.kernels[name].n_basis * connected.sum(axis=0)
+    return counts + (0 if population.feedback_basis is None else population.feedback_basis.n_basis)
+
+
+def _require_population(model, name):
+    if not isinstance(model, GLMPopulation):
+        raise TypeError(f"{name} must be a GLMPopulation, got {model!r}")
+
+
+def _inputs_of(model, inputs):
+    """Return those inputs that a model has kernels for."""
+    if isinstance(inputs, Mapping) and set(inputs) > set(model.kernels):
+        return {name: inputs[name] for name in model.kernels}
+    return inputs
+
+
+def _log_likelihoods(model, outputs, inputs, mask):
+    return model.log_likelihoods(outputs, _inputs_of(model, inputs), mask)
+
+
+def _require_nested(smaller, larger):
+    if smaller.n != larger.n:
+        raise ValueError(f"smaller must have the {larger.n} neurons of larger, got {smaller.n}")
+    if smaller.activation != larger.activation:
+        raise ValueError(
+            f"smaller must have the activation of larger, {larger.activation.name!r}, got "
+            f"{smaller.activation.name!r}"
+        )
+    present, allowed = connections(smaller), connections(larger)
+    for name, basis in smaller.kernels.items():
+        if name not in larger.kernels or not _contains(larger.kernels[name], basis):
+            raise ValueError(f"larger must have a kernel {name!r} whose basis can form that of smaller")
+        if present[name].shape != allowed[name].shape or np.any(present[name] & ~allowed[name]):
+            raise ValueError(f"larger must have all connections {name!r} of smaller")
+    if smaller.feedback_basis is not None:
+        if larger.feedback_basis is None or not _contains(
+            larger.feedback_basis, smaller.feedback_basis
+        ):
+            raise ValueError("larger must have a feedback_basis that can form that of smaller")
+
+
+def _contains(larger: Basis, smaller: Basis) -> bool:
+    """Return whether the functions of one basis can form those of another."""
+    both = stacked([larger.matrix, smaller.matrix])
+    both = both / np.maximum(np.abs(both).max(axis=0), np.finfo(float).tiny)
+    return bool(np.linalg.matrix_rank(both) == np.linalg.matrix_rank(both[:, : larger.n_basis]))

@@ -1,0 +1,52 @@
+"""What a fit does last: it remembers its data for standard errors, and makes itself stable."""
+
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import ArrayLike
+
+from ..support.validation import flag
+from .blocks import recorded
+from .scoring import rates_at_rest
+
+if TYPE_CHECKING:
+    from .population import GLMPopulation
+
+
+def finished(
+    population: "GLMPopulation",
+    outputs: Any,
+    inputs: Any,
+    mask: ArrayLike | None,
+    penalised: bool,
+    in_epochs: bool,
+    stable: bool = False,
+    max_rate: ArrayLike | None = None,
+) -> "GLMPopulation":
+    """Return a fitted population as `fit_population` hands it out.
+
+    Parameters
+    ----------
+    population : GLMPopulation
+    outputs, inputs, mask
+        The data of the fit.
+    penalised : bool
+        Whether a penalty has shaped it: then it has no standard errors.
+    in_epochs : bool
+        Whether only epochs were fitted: then standard errors are not known either.
+    stable, max_rate
+        As for `fit_population`.
+    """
+    if flag(stable, "stable"):
+        return population.stabilised(outputs, inputs, mask, max_rate)
+    if in_epochs:
+        population.why_no_standard_errors = (
+            "it was fitted in epochs; standard_errors() takes data with a mask"
+        )
+        return population
+    data = recorded(population, outputs, inputs, mask)
+    population.fitted_rates = rates_at_rest(data)
+    if penalised:
+        population.why_no_standard_errors = "it was fitted with a penalty, which moves parameters"
+    else:
+        population.fitted_to = data
+    return population

@@ -1,0 +1,234 @@
+"""How sure fitted parameters are: standard errors from the Fisher information."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.bases import Basis
+from ..support.validation import choice
+from .blocks import Recorded
+
+if TYPE_CHECKING:
+    from .population import GLMPopulation
+
+#: The most values in the information matrices that are summed in one pass (512 MiB).
+MOST_VALUES = 2**26
+
+#: Parameters that change a direction without information by less than this part are determined.
+_NEGLIGIBLE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class StandardErrors:
+    """Standard errors of the parameters of a population, under the names of the parameters.
+
+    They are infinite where the data do not determine a parameter (the weights of a source that
+    never spiked), and NaN where there is none (a connection whose weights are all 0).
+
+    Parameters
+    ----------
+    bias : ndarray of float, shape (n,)
+    weights : dict of str to ndarray of float, shape (n_source, n, n_basis)
+    feedback_weights : ndarray of float, shape (n, n_basis), or None
+    covariances : dict of str to ndarray of float, shape (n_source, n, n_basis, n_basis)
+        Covariances of the weights of one kernel.
+    feedback_covariance : ndarray of float, shape (n, n_basis, n_basis), or None
+    kernels : dict of str to Basis
+    feedback_basis : Basis or None
+
+    See Also
+    --------
+    GLMPopulation.standard_errors : computes them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import glmbrian as glm
+    >>> outputs = np.random.default_rng(0).random((1000, 1)) < 0.2
+    >>> population = glm.fit_population(outputs, feedback_basis=glm.IndicatorBasis(2))
+    >>> errors = population.standard_errors(outputs)
+    >>> errors.bias.round(1), errors.feedback_weights.round(1)
+    (array([0.1]), array([[0.2, 0.2]]))
+    """
+
+    bias: NDArray[np.float64]
+    weights: dict[str, NDArray[np.float64]]
+    feedback_weights: NDArray[np.float64] | None
+    covariances: dict[str, NDArray[np.float64]]
+    feedback_covariance: NDArray[np.float64] | None
+    kernels: dict[str, Basis]
+    feedback_basis: Basis | None
+
+    def kernel(self, name: str = "stimulus") -> NDArray[np.float64]:
+        """Return the standard errors of the values of the kernels with this name.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        ndarray of float, shape (n_source, n, window)
+
+        Raises
+        ------
+        ValueError
+            If there is no such kernel.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import glmbrian as glm
+        >>> x, y = np.random.default_rng(0).random((2, 1000, 1)) < 0.2
+        >>> population = glm.fit_population(y, x, glm.CustomBasis([[1.0], [0.5]]))
+        >>> errors = population.standard_errors(y, x)
+        >>> (errors.kernel("stimulus") / errors.weights["stimulus"]).round(3)
+        array([[[1. , 0.5]]])
+        """
+        choice(name, "name", tuple(self.kernels))
+        return _of_kernels(self.covariances[name], self.kernels[name])
+
+    def feedback_kernels(self) -> NDArray[np.float64]:
+        """Return the standard errors of the values of the feedback kernels.
+
+        Returns
+        -------
+        ndarray of float, shape (n, window)
+
+        Raises
+        ------
+        AttributeError
+            If the population has no feedback kernel.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import glmbrian as glm
+        >>> y = np.random.default_rng(0).random((1000, 1)) < 0.2
+        >>> population = glm.fit_population(y, feedback_basis=glm.IndicatorBasis(1))
+        >>> population.standard_errors(y).feedback_kernels().round(1)
+        array([[0.2]])
+        """
+        if self.feedback_covariance is None or self.feedback_basis is None:
+            raise AttributeError("these standard errors are of a population without a feedback kernel")
+        return _of_kernels(self.feedback_covariance, self.feedback_basis)
+
+
+def fisher_standard_errors(
+    population: "GLMPopulation",
+    data: Recorded,
+    connected: Mapping[str, NDArray[np.bool_]] | None = None,
+) -> StandardErrors:
+    """Return the standard errors of a population at the maximum of the likelihood of `data`.
+
+    Parameters
+    ----------
+    population : GLMPopulation
+    data : Recorded
+    connected : dict of str to ndarray of bool, shape (n_source, n), optional
+        The pairs that have weights; by default those whose weights are not all 0.
+
+    Returns
+    -------
+    StandardErrors
+    """
+    if connected is None:
+        connected = connections(population)
+    n, bases = population.n, population.kernels
+    n_common = 1 + sum(len(population.weights[name]) * bases[name].n_basis for name in bases)
+    n_own = 0 if population.feedback_basis is None else population.feedback_basis.n_basis
+    size = n_common + n_own
+    variances, covariance = np.full((n, size), np.nan), {}
+    at_once = max(1, MOST_VALUES // size**2)
+    for first in range(0, n, at_once):
+        chosen = range(first, min(n, first + at_once))
+        for i, information in zip(chosen, _information(population, data, chosen, size)):
+            own = [np.repeat(connected[name][:, i], bases[name].n_basis) for name in bases]
+            free = np.flatnonzero(np.concatenate([[True], *own, np.ones(n_own, bool)]))
+            found = np.full((size, size), np.nan)
+            found[np.ix_(free, free)] = inverse(information[np.ix_(free, free)])
+            variances[i] = np.diag(found)
+            covariance[i] = _diagonal_blocks(found, population, n_common)
+    errors = np.sqrt(variances)
+    weights, covariances, start = {}, {}, 1
+    for name, basis in bases.items():
+        n_source = len(population.weights[name])
+        stop = start + n_source * basis.n_basis
+        weights[name] = errors[:, start:stop].reshape(n, n_source, -1).swapaxes(0, 1)
+        covariances[name] = np.stack([covariance[i][name] for i in range(n)], axis=1)
+        start = stop
+    fed_back = n_own > 0
+    return StandardErrors(
+        errors[:, 0],
+        weights,
+        errors[:, n_common:] if fed_back else None,
+        covariances,
+        np.stack([covariance[i][None] for i in range(n)]) if fed_back else None,
+        dict(bases),
+        population.feedback_basis,
+    )
+
+
+def connections(population: "GLMPopulation") -> dict[str, NDArray[np.bool_]]:
+    """Return by kernel which pairs have weights other than 0, shape (n_source, n)."""
+    return {name: (weights != 0).any(axis=2) for name, weights in population.weights.items()}
+
+
+def inverse(information: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the covariance of parameters from their information matrix.
+
+    The variance of a parameter that the data leave undetermined is infinite.
+    """
+    # With all parameters on one scale, small eigenvalues come from rounding.
+    scale = np.sqrt(np.diag(information))
+    absent = scale == 0
+    scale = np.where(absent, 1.0, scale)
+    values, axes = np.linalg.eigh(information / np.outer(scale, scale))
+    kept = values > values.size * np.finfo(float).eps * values[-1]
+    covariance = (axes[:, kept] / values[kept]) @ axes[:, kept].T / np.outer(scale, scale)
+    open_ = absent | (np.abs(axes[:, ~kept]) > _NEGLIGIBLE).any(axis=1)
+    covariance[open_, :] = covariance[:, open_] = np.nan
+    covariance[open_, open_] = np.inf
+    return covariance
+
+
+def _information(population, data, chosen, size):
+    """Return the Fisher information (size, size) of each of the `chosen` neurons."""
+    total = np.zeros((len(chosen), size, size))
+    activation = population.activation
+    for block in data.blocks():
+        u = block.potential(population)
+        weights = -activation.log_spike_slope(u) * activation.log_silence_slope(u)
+        common = block.columns(population, population.kernels)
+        for number, i in enumerate(chosen):
+            design = np.hstack([common, block.own_columns(population, i)])
+            part = np.sqrt(weights[:, [i]]) * design
+            total[number] += part.T @ part
+    return total
+
+
+def _diagonal_blocks(covariance, population, n_common):
+    """Return the covariances of the weights of each pair, by kernel; of the feedback under None."""
+    found, start = {}, 1
+    for name, basis in population.kernels.items():
+        size, stop = basis.n_basis, start + len(population.weights[name]) * basis.n_basis
+        found[name] = np.stack(
+            [covariance[at : at + size, at : at + size] for at in range(start, stop, size)]
+        )
+        start = stop
+    found[None] = covariance[n_common:, n_common:]
+    return found
+
+
+def _of_kernels(covariance, basis):
+    """Return the standard errors (..., window) of kernels whose weights have these covariances."""
+    variances = np.diagonal(covariance, axis1=-2, axis2=-1)
+    known = np.isfinite(variances).all(axis=-1)
+    safe = np.where(known[..., np.newaxis, np.newaxis], covariance, 0.0)
+    squares = np.einsum("lk,...km,lm->...l", basis.matrix, safe, basis.matrix, optimize=True)
+    errors = np.sqrt(np.maximum(squares, 0.0))
+    open_ = np.where(np.isnan(variances).any(axis=-1), np.nan, np.inf)
+    return np.where(known[..., np.newaxis], errors, open_[..., np.newaxis])
