@@ -31,7 +31,7 @@ from joblib import cpu_count
 
 from ..support.validation import warn
 from .subgroups import whole_group
-from .target import runs_at_once
+from .target import current_target, runs_at_once
 
 _BRIAN_VERSION = tuple(int(part) for part in brian2.__version__.split(".")[:2])
 
@@ -408,6 +408,8 @@ def share_code_of_runs(group: Any) -> None:
     For each run Brian generates a C++ file for each operation, so that a program of hundreds of runs
     has thousands of files to compile, nearly all of them equal.
     """
+    if not current_target().takes_several_runs:
+        return
     for runner in group.contained_objects:
         if isinstance(runner, CodeRunner):
             runner.__class__ = _sharing_code(type(runner))  # type: ignore[assignment, arg-type]

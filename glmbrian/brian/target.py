@@ -36,6 +36,8 @@ class Target:
         and TimedArrays used as drive.
     takes_own_code : bool
         Whether users may add equations and statements of their own to those of the package.
+    takes_several_runs : bool
+        Whether a program may consist of several runs.
     targets_a_pathway : int or None
         How many variables of a neuron one `brian2.Synapses` can change; None for any number.
     """
@@ -49,6 +51,7 @@ class Target:
     has_shared_variables: bool = True
     has_arrays: bool = True
     takes_own_code: bool = True
+    takes_several_runs: bool = True
     targets_a_pathway: int | None = None
 
 
@@ -65,6 +68,7 @@ _TARGETS = {
         has_shared_variables=False,
         has_arrays=False,
         takes_own_code=False,
+        takes_several_runs=False,
         targets_a_pathway=1,
     ),
 }

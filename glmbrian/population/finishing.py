@@ -2,11 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from ..support.validation import flag
-from .blocks import recorded
-from .scoring import rates_at_rest
 
 if TYPE_CHECKING:
     from .population import GLMPopulation
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
 
 def finished(
     population: "GLMPopulation",
+    rates: NDArray[np.float64],
     outputs: Any,
     inputs: Any,
     mask: ArrayLike | None,
@@ -27,6 +27,8 @@ def finished(
     Parameters
     ----------
     population : GLMPopulation
+    rates : ndarray of float, shape (n,)
+        Of the neurons in the data, in spikes a step.
     outputs, inputs, mask
         The data of the fit.
     penalised : bool
@@ -38,15 +40,13 @@ def finished(
     """
     if flag(stable, "stable"):
         return population.stabilised(outputs, inputs, mask, max_rate)
+    population.fitted_rates = rates
     if in_epochs:
         population.why_no_standard_errors = (
             "it was fitted in epochs; standard_errors() takes data with a mask"
         )
-        return population
-    data = recorded(population, outputs, inputs, mask)
-    population.fitted_rates = rates_at_rest(data)
-    if penalised:
+    elif penalised:
         population.why_no_standard_errors = "it was fitted with a penalty, which moves parameters"
     else:
-        population.fitted_to = data
+        population.fitted_to = outputs, inputs, mask
     return population

@@ -240,7 +240,7 @@ def fit_population(
     warn_of(outcome, max_iter)
     task.warn_of_silence()
     population = finished(
-        task.population(outcome.parameters), outputs, inputs, mask, strength > 0, epochs is not None,
+        task.population(outcome.parameters), task.rates(), outputs, inputs, mask, strength > 0, epochs is not None,
         stable, max_rate,
     )  # fmt: skip
     population.fit_ = report(name, strength, outcome, time.perf_counter() - started)

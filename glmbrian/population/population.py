@@ -22,7 +22,7 @@ from ..support.display import html_table
 from ..support.renamed import renamed, warn_of_former_name
 from ..support.storage import as_path, load_npz, reading, save_npz
 from ..support.validation import choice, finite_array
-from .blocks import Recorded, recorded
+from .blocks import recorded
 from .connectivity import Connectivity, connectivity
 from .data import by_kernel, checked_data, kernels_by_name, require_steps
 from .rescaling import KSTest, ks_test, rescaled_times
@@ -75,8 +75,8 @@ class GLMPopulation:
         Of a fit without a penalty, computed at first use.
     known_standard_errors : StandardErrors or None
         The same if they have been computed.  Plots then show them.
-    fitted_to : Recorded or None
-        The data of the fit, which must stay as they are until the standard errors are computed.
+    fitted_to : tuple or None
+        The outputs, inputs and mask of the fit, which must stay as they are until the standard errors are computed.
         Copies through pickle do not have them.
     fitted_rates : ndarray of float, shape (n,), or None
         Of a fit, the rates in its data, in spikes a step; half a spike for neurons that never
@@ -119,7 +119,7 @@ class GLMPopulation:
     # For populations pickled by earlier versions.
     _dt = None
     known_standard_errors: StandardErrors | None = None
-    fitted_to: Recorded | None = None
+    fitted_to: tuple[Any, Any, Any] | None = None
     fitted_rates: NDArray[np.float64] | None = None
     why_no_standard_errors = "it was not made by fit_population"
 
@@ -782,7 +782,7 @@ class GLMPopulation:
                     f"{self.why_no_standard_errors}. If its parameters are at the maximum of the "
                     "likelihood of your data, call population.standard_errors(outputs, inputs, mask)"
                 )
-            self.known_standard_errors = fisher_standard_errors(self, self.fitted_to)
+            self.known_standard_errors = fisher_standard_errors(self, recorded(self, *self.fitted_to))
         return self.known_standard_errors
 
     def __getstate__(self):

@@ -232,11 +232,15 @@ class FitTask:
 
         A neuron that never spikes gets the rate of half a spike.
         """
-        n_rows = self.design.n_rows
         parameters = np.zeros((self.n, self.design.n_parameters))
-        rate = np.clip(self.counts, 0.5, n_rows - 0.5) / n_rows
+        rate = self.rates()
         parameters[:, 0] = bias_of_rate(rate, self.activation)
         return parameters
+
+    def rates(self) -> NDArray[np.float64]:
+        """Return the rates of the neurons in spikes a step, above 0 and below 1."""
+        n_rows = self.design.n_rows
+        return np.clip(self.counts, 0.5, n_rows - 0.5) / n_rows
 
     def warn_of_silence(self) -> None:
         """Warn of neurons that cannot be fitted."""
