@@ -28,7 +28,7 @@ from .labels import check_known, check_weights
 from .learned import HiddenLayer, Learned
 from .probabilities import calibration as measure_calibration
 from .probabilities import class_probabilities, log_odds
-from .settings import refuse_early_stopping
+from .settings import refuse_early_stopping, stops_early
 from .streams import Streams
 from .testing import check_fitted, decided_labels, is_fitted, prepare_test
 from .training import prepare, prepare_more, train, unchanged_on_error
@@ -362,7 +362,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         True
         """
         with unchanged_on_error([self]):
-            if self.early_stopping:
+            if stops_early(self):
                 fit_until_no_better(self, X, y, sample_weight)
             else:
                 train([self], prepare([self], X, y, sample_weight))

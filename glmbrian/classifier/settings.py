@@ -59,7 +59,7 @@ def check_settings(classifier: "GLMClassifier") -> None:
 
 
 def _check_early_stopping(classifier):
-    stops = flag(classifier.early_stopping, "early_stopping")
+    stops = stops_early(classifier)
     fraction = real(classifier.validation_fraction, "validation_fraction", 0, 1, strict=True)
     if fraction == 1:
         raise ValueError("validation_fraction must be below 1, got 1")
@@ -72,9 +72,14 @@ def _check_early_stopping(classifier):
         )
 
 
+def stops_early(classifier: "GLMClassifier") -> bool:
+    """Return whether a classifier stops early, after a check."""
+    return flag(classifier.early_stopping, "early_stopping")
+
+
 def refuse_early_stopping(classifier: "GLMClassifier", caller: str) -> None:
     """Raise if a classifier stops early, for a `caller` that cannot."""
-    if classifier.early_stopping:
+    if stops_early(classifier):
         raise ValueError(f"early_stopping must be False for {caller}; use fit")
 
 

@@ -70,7 +70,7 @@ def _split(classifier, prepared):
     except ValueError as error:
         raise ValueError(
             "X, y: there are too few presentations of each class to hold out "
-            f"validation_fraction={classifier.validation_fraction}: {error}"
+            f"validation_fraction={classifier.validation_fraction} for early_stopping=True: {error}"
         ) from None
     return train_rows, kept
 

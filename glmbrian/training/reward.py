@@ -51,7 +51,15 @@ class CalledReward(Reward):
         """Do nothing: a function needs nothing in the trainer."""
 
     def read(self, trainer: Any, presentation: int) -> float:
-        return real(self._function(presentation), f"reward({presentation})")
+        try:
+            value = self._function(presentation)
+        except TypeError as error:
+            # Probably it is not a function of one number.
+            raise TypeError(
+                f"reward must be a function of the number of a presentation, but reward({presentation}) "
+                f"raised a TypeError: {error}"
+            ) from error
+        return real(value, f"reward({presentation})")
 
 
 class VariableReward(Reward):

@@ -75,9 +75,14 @@ def test_file_and_picture(tmp_path):
     "changes, error, message",
     [
         (dict(early_stopping="yes"), ValueError, "early_stopping"),
+        (dict(early_stopping=np.array([])), (TypeError, ValueError), "early_stopping"),
         (dict(validation_fraction=1.0), ValueError, "validation_fraction"),
         (dict(validation_fraction=0), ValueError, "validation_fraction"),
-        (dict(validation_fraction=0.01), ValueError, "too few presentations of each class"),
+        (
+            dict(validation_fraction=0.01),
+            ValueError,
+            "too few presentations of each class .* early_stopping",
+        ),
         (dict(n_iter_no_change=0), ValueError, "n_iter_no_change"),
         (dict(tol=-1), ValueError, "tol"),
         (dict(average=0.5), ValueError, "average must be 0 with early_stopping"),

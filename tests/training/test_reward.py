@@ -224,6 +224,7 @@ def test_errors():
     for reward, parts, message in (
         ((bad, "one"), [bad], r"reward \(.*one\) must be a finite number, got nan"),
         (lambda presentation: None, [], r"reward\(0\) must be a finite number, got None"),
+        (len, [], r"reward must be a function of the number of a presentation, but reward\(0\) raised"),
     ):
         outputs = glm.GLMNeurons(2, glm.IndicatorBasis(1))
         trainer = glm.Trainer(outputs, [], 3, **{**given, "reward": reward})
