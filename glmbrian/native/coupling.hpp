@@ -171,11 +171,12 @@ struct Rows {
 };
 
 // Ends the program if a value of this variable, which its code takes to be 0, was set when it started.
-static inline bool require_zeros(const double* values, size_t n, const char* name)
+template <class Real>
+inline bool require_zeros(const Real* values, size_t n, const char* name)
 {
     for (size_t i = 0; i < n; i++)
         if (values[i] != 0.0) {
-            fprintf(stderr, "%s: this program was generated without delays; build it again with them", name);
+            fprintf(stderr, "%s: this program was generated without delays; build it again with them\n", name);
             exit(1);
         }
     return true;
