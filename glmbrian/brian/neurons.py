@@ -325,6 +325,8 @@ class GLMNeurons(Described, NeuronGroup):
             fitted_dt=None,
             draw_key=draw_key,
             model_variables=frozenset(names),
+            # What adds the rows of synapses, by the name under which code calls it: see `rows.RowCode`.
+            row_code={},
             _drive_names=set() if not isinstance(drive, str) else get_identifiers(drive) - {"i"},
         ).items():
             self.add_attribute(key)

@@ -6,7 +6,7 @@ spikes adds that row to the channels of its targets at once (`native/coupling.hp
 """
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -75,8 +75,8 @@ def find_rows(pre: NDArray[np.int_], post: NDArray[np.int_], n_source: int) -> R
     return Rows(first.astype(np.int32), items.astype(np.int32))
 
 
-def row_operation(synapses: Any, weights: list[Any], channels: list[Any], rows: Rows) -> Function:
-    """Return a Brian function that adds the rows of all sources that have just spiked.
+class RowCode:
+    """The code that adds the rows of all sources that have just spiked, in each language.
 
     Parameters
     ----------
@@ -85,42 +85,45 @@ def row_operation(synapses: Any, weights: list[Any], channels: list[Any], rows: 
         One per basis function: of each synapse, and of each neuron of the whole target group.
     rows : Rows
         With targets as indices into the whole target group.
-
-    Returns
-    -------
-    brian2.Function
-        From integer to the same integer.
     """
-    source = whole_group(synapses.source)
-    spikes = spike_array(source)
-    sources = span(synapses.source)
-    n_basis, n_source = len(weights), len(source)
-    name = operation_name(synapses)
-    first, items = private_arrays(synapses, row_starts=rows.first, row_items=rows.items.ravel())
 
-    def numpy_code(owner):
-        values = [variable.get_value() for variable in weights]
-        reached = [variable.get_value() for variable in channels]
-        return _numpy_operation(spikes.get_value(), sources, rows, values, reached)
+    def __init__(self, synapses: Any, weights: list[Any], channels: list[Any], rows: Rows) -> None:
+        source = whole_group(synapses.source)
+        self._name, self._label = operation_name(synapses), f"delays of {synapses.name}"
+        self._spikes, self._n_source = spike_array(source), len(source)
+        self._sources = span(synapses.source)
+        self._weights, self._channels, self._rows = weights, channels, rows
+        self._delay = synapses.pre.variables["delay"]
+        self._first, self._items = private_arrays(
+            synapses, row_starts=rows.first, row_items=rows.items.ravel()
+        )
 
-    def cpp_code(owner):
+    def numpy(self) -> Any:
+        values = [variable.get_value() for variable in self._weights]
+        reached = [variable.get_value() for variable in self._channels]
+        return _numpy_operation(self._spikes.get_value(), self._sources, self._rows, values, reached)
+
+    def cpp(self) -> str:
         array = get_device().get_array_name
-        spiked = f"brian::{array(spikes)}"
-        delay, delays = synapses.pre.variables["delay"], f"delays of {synapses.name}"
+        spiked = f"brian::{array(self._spikes)}"
+        name, sources, n_basis, rows = self._name, self._sources, len(self._weights), self._rows
+        first, items = array(self._first), array(self._items)
         return f"""
 static inline int64_t {name}(int64_t step)
 {{
-    static const bool checked = glmbrian::require_zeros({cpp_data(delay)}, {rows.n_synapses}, "{delays}");
-    const glmbrian::Rows rows = {{brian::{array(first)}, brian::{array(items)}, {str(rows.are_runs).lower()}}};
-    double* const weights[{n_basis}] = {{{", ".join(map(cpp_data, weights))}}};
-    double* const channels[{n_basis}] = {{{", ".join(map(cpp_data, channels))}}};
+    static const bool checked =
+        glmbrian::require_zeros({cpp_data(self._delay)}, {rows.n_synapses}, "{self._label}");
+    const glmbrian::Rows rows = {{brian::{first}, brian::{items}, {str(rows.are_runs).lower()}}};
+    double* const weights[{n_basis}] = {{{", ".join(map(cpp_data, self._weights))}}};
+    double* const channels[{n_basis}] = {{{", ".join(map(cpp_data, self._channels))}}};
     glmbrian::add_rows<{n_basis}>(
-        {spiked}, {spiked}[{n_source}], {sources.start}, {sources.stop}, rows, weights, channels);
+        {spiked}, {spiked}[{self._n_source}], {sources.start}, {sources.stop}, rows, weights, channels);
     return step;
 }}
 """
 
-    def cython_code(owner):
+    def cython(self) -> str:
+        name, sources, n_basis = self._name, self._sources, len(self._weights)
         return f"""
 {cython_header()}
     ctypedef struct {name}_rows "glmbrian::Rows":
@@ -135,25 +138,41 @@ cdef int64_t {name}(int64_t step) noexcept nogil:
     cdef void** arrays = <void**>_namespace{name}_addresses
     cdef int32_t* spikes = <int32_t*>arrays[{2 * n_basis}]
     cdef {name}_rows rows
-    if spikes[{n_source}] > 0:
+    if spikes[{self._n_source}] > 0:
         rows.first = <int32_t*>arrays[{2 * n_basis + 1}]
         rows.items = <int32_t*>arrays[{2 * n_basis + 2}]
-        rows.are_runs = {int(rows.are_runs)}
+        rows.are_runs = {int(self._rows.are_runs)}
         {name}_native(
-            spikes, spikes[{n_source}], {sources.start}, {sources.stop}, rows,
+            spikes, spikes[{self._n_source}], {sources.start}, {sources.stop}, rows,
             <double**>arrays, <double**>(arrays + {n_basis}))
     return step
 """
 
-    def cython_namespace(owner):
-        variables = [*weights, *channels, spikes, first, items]
-        return {f"{name}_addresses": addresses([variable.get_value() for variable in variables])}
+    def cython_namespace(self) -> dict[str, Any]:
+        variables = [*self._weights, *self._channels, self._spikes, self._first, self._items]
+        return {f"{self._name}_addresses": addresses([one.get_value() for one in variables])}
 
+
+# As with state updaters, Brian keeps every function that it has generated code for, and with it
+# whatever the function refers to: it asks its owner for the code.
+@lru_cache(maxsize=100)
+def row_operation(name: str) -> Function:
+    """Return the Brian function with this name, whose code is in its owner's `row_code`.
+
+    Returns
+    -------
+    brian2.Function
+        From integer to the same integer.
+    """
     function = new_operation()
     add = function.implementations.add_dynamic_implementation
-    add("numpy", numpy_code)
-    add("cpp", cpp_code, lambda owner: None, compiler_kwds=cpp_header())
-    add("cython", cython_code, cython_namespace)
+    add("numpy", lambda owner: owner.row_code[name].numpy())
+    add("cpp", lambda owner: owner.row_code[name].cpp(), lambda owner: None, compiler_kwds=cpp_header())
+    add(
+        "cython",
+        lambda owner: owner.row_code[name].cython(),
+        lambda owner: owner.row_code[name].cython_namespace(),
+    )
     return function
 
 

@@ -29,7 +29,7 @@ from .internals import (
 )
 from .neurons import GLMNeurons, channel_names
 from .own_code import check_assignments, check_equations, check_statements, double_precision_of
-from .rows import find_rows, operation_name, row_operation
+from .rows import RowCode, find_rows, operation_name, row_operation
 from .subgroups import span, whole_group
 from .target import current_target
 from .write_through import WriteThrough
@@ -292,8 +292,9 @@ class GLMSynapses(Described, Synapses):
         channels = [neurons.variables[channel] for channel in channel_names(self.kernel, self.basis)]
         if self._adding_rows is None:
             rows = find_rows(self._pre, self._post + span(self.target).start, len(self.source))
-            self._adding_rows = row_operation(self, self._variables(), channels, rows)
-        neurons.namespace[name] = self._adding_rows
+            self._adding_rows = RowCode(self, self._variables(), channels, rows)
+        neurons.row_code[name] = self._adding_rows
+        neurons.namespace[name] = row_operation(name)
         changed_by_operations(channels)
         return neurons, f"{STEP_COUNT} = {name}({STEP_COUNT})"
 

@@ -176,7 +176,7 @@ inline bool require_zeros(const Real* values, size_t n, const char* name)
 {
     for (size_t i = 0; i < n; i++)
         if (values[i] != 0.0) {
-            fprintf(stderr, "%s: this program was generated without delays; build it again with them\n", name);
+            fprintf(stderr, "%s: this program was generated without delays; build it again with them", name);
             exit(1);
         }
     return true;
