@@ -148,7 +148,8 @@ def test_presentations_beyond_32_bits(place):
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("rule", [pytest.param("first-to-spike", marks=pytest.mark.exhaustive), "rate"])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("rule", RULES)
 def test_fifty_updates_equal_the_maths_in_cython(rule):
     # Brian compiles each operation of its Cython target by itself, in seconds.
     check_fifty_updates("cython", rule, *CASES[0])

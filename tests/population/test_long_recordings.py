@@ -180,6 +180,7 @@ def test_sources_that_the_sample_misses():
     assert np.abs(weights_of(fitted)).max() < 30
 
 
+@pytest.mark.exhaustive
 def test_processes_share_the_neurons():
     y = trains(2000, 5)
     want = weights_of(fit(y, {"coupling": y}, {"coupling": BASIS}, BASIS))
