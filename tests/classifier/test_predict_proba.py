@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import sklearn
 from sklearn.calibration import CalibratedClassifierCV
 
 import glmbrian as glm
@@ -10,9 +9,6 @@ from glmbrian.core.objectives import FirstToSpike
 
 DIGITS = glm.datasets.load_mnist((5, 7, 9), 20, 20)
 METHODS = ["sigmoid", "isotonic"]
-# With NumPy 1, scikit-learn's search for the temperature now and then meets NaN.
-if tuple(int(part) for part in sklearn.__version__.split(".")[:2]) >= (1, 8) and np.__version__ >= "2":
-    METHODS.append("temperature")
 #: Repetitions of a presentation on a device.
 N_REPEATED = {"runtime": 250, "cpp_standalone": 100_000}
 
