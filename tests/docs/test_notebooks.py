@@ -51,7 +51,7 @@ def kernel(tmp_path, monkeypatch):
 @pytest.mark.long
 @pytest.mark.compiled
 def test_runs_from_top_to_bottom(path, kernel, tmp_path, request):
-    if "pynwb" in path.read_text():
+    if "_nwb" in path.read_text():
         pytest.importorskip("pynwb", reason="pynwb is not installed")
     if path.stem in LONG_TRAINING:
         request.getfixturevalue("users_compiler")
