@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta, binom
+from scipy.stats import binom
 
 #: Log-odds that are tried, from the strictest on: probabilities from 0.999999 to 0.62.
 THRESHOLDS = tuple(np.arange(14.0, 0.0, -0.5).tolist())
@@ -37,19 +37,6 @@ def first_above(log_odds: NDArray[np.float64], threshold: float) -> NDArray[np.i
     """Return the first step (from 0) with log-odds of at least `threshold`, or -1."""
     reached = log_odds >= threshold
     return np.where(reached.any(axis=1), reached.argmax(axis=1), -1)
-
-
-def upper_bound(n_wrong: int, n_decided: int, confidence: float) -> float:
-    """Return the Clopper-Pearson upper bound on the error, one-sided; 1 without decisions.
-
-    Examples
-    --------
-    >>> round(upper_bound(0, 299, 0.95), 4)
-    0.01
-    """
-    if n_wrong >= n_decided:
-        return 1.0
-    return float(beta.ppf(confidence, n_wrong + 1, n_decided - n_wrong))
 
 
 def checked_thresholds(

@@ -28,11 +28,20 @@ DRAW_LEVELS = 1 << 16
 
 def mix64(z: Any) -> Any:
     """Scramble unsigned 64-bit integers (array or scalar) one to one."""
-    z = np.asarray(z, dtype=np.uint64)
-    with np.errstate(over="ignore"):
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return z ^ (z >> np.uint64(31))
+    z = np.array(z, dtype=np.uint64)
+    _mix_in_place(z)
+    return z[()]
+
+
+def _mix_in_place(z: NDArray[np.uint64]) -> None:
+    shifted = np.asarray(z >> np.uint64(30))
+    z ^= shifted
+    z *= np.uint64(0xBF58476D1CE4E5B9)
+    np.right_shift(z, np.uint64(27), out=shifted)
+    z ^= shifted
+    z *= np.uint64(0x94D049BB133111EB)
+    np.right_shift(z, np.uint64(31), out=shifted)
+    z ^= shifted
 
 
 def _hashes(key: Any, counters: Any) -> Any:
@@ -98,14 +107,7 @@ class UniformsOf:
             self._base = int(_hashes(base, step >> 32) if step >> 32 else base)
         # As step << 32 and the index have no bits in common, their sum is hashed.
         z = self._products + np.uint64((self._base + _GOLDEN * (step << 32)) & _MASK)
-        shifted = z >> np.uint64(30)
-        z ^= shifted
-        z *= np.uint64(0xBF58476D1CE4E5B9)
-        np.right_shift(z, np.uint64(27), out=shifted)
-        z ^= shifted
-        z *= np.uint64(0x94D049BB133111EB)
-        np.right_shift(z, np.uint64(31), out=shifted)
-        z ^= shifted
+        _mix_in_place(z)
         z >>= np.uint64(11)
         return z * 2.0**-53
 

@@ -90,3 +90,12 @@ def require_steps(array: np.ndarray, name: str) -> None:
     """Raise if `array` has no rows."""
     if len(array) == 0:
         raise ValueError(f"{name} must have at least one step")
+
+
+def rates_within_bounds(counts: NDArray[Any], n_steps: int) -> NDArray[np.float64]:
+    """Return rates in spikes a step from the numbers of spikes, above 0 and below 1.
+
+    A neuron without spikes counts as if it had half a spike, one without silence as if it had
+    half a silent step.
+    """
+    return np.clip(counts, 0.5, n_steps - 0.5) / n_steps

@@ -228,12 +228,6 @@ class Design:
         parameters[:, 0] -= parameters[:, : self.n_common] @ self.centre
         return parameters
 
-    def centred(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Undo `uncentred`."""
-        parameters = parameters.copy()
-        parameters[:, 0] += parameters[:, : self.n_common] @ self.centre
-        return parameters
-
     def with_mask(self, mask: NDArray[np.bool_]) -> "Design":
         """Return the same design with other steps that count."""
         other = object.__new__(Design)

@@ -16,6 +16,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from ..core.activations import Activation
 from ..support.workers import Workers
 from .design import Design
+from .information import axes_of, to_one_scale
 from .objective import evaluate, gram, largest_effects
 from .penalties import Penalty
 from .proximal import proximal_step
@@ -402,11 +403,7 @@ def solve(matrix: NDArray[np.float64], vector: NDArray[np.float64]) -> NDArray[n
     matrix : ndarray of float, shape (n, n)
     vector : ndarray of float, shape (n,)
     """
-    # With all parameters on one scale, small eigenvalues come from rounding.
-    scale = np.sqrt(np.maximum(np.diag(matrix), 0.0))
-    absent = scale == 0
-    scale[absent] = 1.0
-    scaled = matrix / scale / scale[:, np.newaxis]
+    scaled, scale, absent = to_one_scale(matrix)
     if len(vector) > _MOST_EXACT:
         diagonal = np.arange(len(vector))
         scaled[diagonal, diagonal] += np.where(absent, 1.0, _ROUNDING_RIDGE)
@@ -417,8 +414,7 @@ def solve(matrix: NDArray[np.float64], vector: NDArray[np.float64]) -> NDArray[n
             return result / scale
         except LinAlgError:
             scaled[diagonal, diagonal] -= np.where(absent, 1.0, _ROUNDING_RIDGE)
-    values, axes = np.linalg.eigh(scaled)
-    kept = values > values.size * np.finfo(float).eps * values[-1]
+    values, axes, kept = axes_of(scaled)
     axes = axes[:, kept]
     axes[absent] = 0.0
     return axes @ (axes.T @ (vector / scale) / values[kept]) / scale

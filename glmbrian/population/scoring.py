@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.activations import Activation
 from ..support.validation import finite_array
 from .blocks import Recorded
+from .data import rates_within_bounds
 
 if TYPE_CHECKING:
     from .population import GLMPopulation
@@ -37,12 +38,8 @@ def spike_counts(data: Recorded) -> NDArray[np.float64]:
 
 
 def rates_at_rest(data: Recorded) -> NDArray[np.float64]:
-    """Return the rates of the neurons in spikes a step, shape (n,), above 0 and below 1.
-
-    A neuron without spikes counts as if it had half a spike, one without silence as if it had
-    half a silent step.
-    """
-    return np.clip(spike_counts(data), 0.5, data.n_counted - 0.5) / data.n_counted
+    """Return the rates of the neurons in spikes a step, shape (n,), above 0 and below 1."""
+    return rates_within_bounds(spike_counts(data), data.n_counted)
 
 
 def bits_per_spike(

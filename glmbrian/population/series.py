@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..support.validation import check_shape, plain_array
+from .data import require_steps
 
 #: Number of values that are checked at a time.
 _CHECKED_AT_ONCE = 2**20
@@ -94,8 +95,7 @@ def as_series(values: Any, name: str, n_steps: int | str, n_units: int | str) ->
     if array.dtype.kind not in "buif":
         raise TypeError(f"{name} must be an array of numbers: got dtype {array.dtype}")
     check_shape(array, name, (n_steps, n_units))
-    if len(array) == 0:
-        raise ValueError(f"{name} must have at least one step")
+    require_steps(array, name)
     return ArraySeries(array)
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ..core.bases import Basis
 from ..support.validation import choice
 from .blocks import Recorded
+from .information import axes_of, to_one_scale
 
 if TYPE_CHECKING:
     from .population import GLMPopulation
@@ -182,12 +183,8 @@ def inverse(information: NDArray[np.float64]) -> NDArray[np.float64]:
 
     The variance of a parameter that the data leave undetermined is infinite.
     """
-    # With all parameters on one scale, small eigenvalues come from rounding.
-    scale = np.sqrt(np.diag(information))
-    absent = scale == 0
-    scale = np.where(absent, 1.0, scale)
-    values, axes = np.linalg.eigh(information / np.outer(scale, scale))
-    kept = values > values.size * np.finfo(float).eps * values[-1]
+    scaled, scale, absent = to_one_scale(information)
+    values, axes, kept = axes_of(scaled)
     covariance = (axes[:, kept] / values[kept]) @ axes[:, kept].T / np.outer(scale, scale)
     open_ = absent | (np.abs(axes[:, ~kept]) > _NEGLIGIBLE).any(axis=1)
     covariance[open_, :] = covariance[:, open_] = np.nan

@@ -15,7 +15,7 @@ from ..brian.time_steps import in_steps
 from ..core.activations import Activation, get_activation
 from ..core.bases import Basis, as_basis
 from ..support.validation import choice, flag, integer, real, warn
-from .data import by_kernel, checked_mask, kernels_by_name
+from .data import by_kernel, checked_mask, kernels_by_name, rates_within_bounds
 from .design import Design
 from .maximiser import bias_of_rate
 from .penalties import PENALTIES, Penalty
@@ -233,14 +233,12 @@ class FitTask:
         A neuron that never spikes gets the rate of half a spike.
         """
         parameters = np.zeros((self.n, self.design.n_parameters))
-        rate = self.rates()
-        parameters[:, 0] = bias_of_rate(rate, self.activation)
+        parameters[:, 0] = bias_of_rate(self.rates(), self.activation)
         return parameters
 
     def rates(self) -> NDArray[np.float64]:
         """Return the rates of the neurons in spikes a step, above 0 and below 1."""
-        n_rows = self.design.n_rows
-        return np.clip(self.counts, 0.5, n_rows - 0.5) / n_rows
+        return rates_within_bounds(self.counts, self.design.n_rows)
 
     def warn_of_silence(self) -> None:
         """Warn of neurons that cannot be fitted."""

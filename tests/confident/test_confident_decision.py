@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from scipy.stats import beta
 from sklearn.exceptions import NotFittedError
 
 import glmbrian as glm
 from glmbrian.confident.scores import step_scores
-from glmbrian.confident.thresholds import THRESHOLDS, checked_thresholds, upper_bound
+from glmbrian.confident.thresholds import THRESHOLDS, checked_thresholds
 
 DIGITS = glm.datasets.load_mnist((5, 7), 100, 300)
 SETTINGS = dict(n_steps=6, n_basis=3, n_epochs=4, device="runtime", random_state=2, verbose=False)
@@ -53,7 +54,7 @@ def test_accepting_is_the_clopper_pearson_bound():
     for n_wrong in range(6):
         right = np.arange(500)[:, np.newaxis] >= n_wrong
         (tested,) = checked_thresholds(np.ones((500, 1)), right, 0.02, 0.95, [0.5])
-        assert tested.accepted == (upper_bound(n_wrong, 500, 0.95) <= 0.02)
+        assert tested.accepted == (beta.ppf(0.95, n_wrong + 1, 500 - n_wrong) <= 0.02)
 
 
 def test_scores_are_those_of_predict_proba_at_each_deadline(classifier):
