@@ -210,7 +210,7 @@ public:
     }
 
     // As the threshold of GLMNeurons does, but in loops that can be vectorised.
-    void draw_spikes(int step)
+    GLMBRIAN_WIDE void draw_spikes(int step)
     {
         std::copy_n(Model::u(), N, u_[step]);
         for (int i = 0; i < N; i++) draw_[i] = glm_unit(glm_word(key_, presentation_, step, i));
@@ -244,7 +244,7 @@ public:
         above_.report(schedule, n_steps, input_counts, std::move(hidden_counts));
     }
 
-    void find_gradient(Schedule& schedule)
+    GLMBRIAN_WIDE void find_gradient(Schedule& schedule)
     {
         above_.find_gradient(schedule);
         above_.in.backward(in_spikes_);

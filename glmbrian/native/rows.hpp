@@ -27,6 +27,8 @@ constexpr int MOST_HELD = 13;  // of 32 registers
 constexpr int MOST_HELD = 5;  // each takes two of 16 registers, or four of 32
 #endif
 
+constexpr int MOST_GATHERED = 4;  // with the sums of four steps
+
 constexpr int MOST_SUMMED = 7;  // the sums of 64 patterns then fit the first-level cache
 
 // A row of LENGTH Lanes in pieces of at most MOST.
@@ -67,10 +69,11 @@ private:
 };
 
 template <int SIZE, int WIDTH>
-void gather_piece(const Spikes& spikes, const Rows<WIDTH>& weights, int at, int begin, Rows<WIDTH>& arrived)
+void gather_piece(const Spikes& spikes, const Rows<WIDTH>& weights, int at, int begin, int end, Rows<WIDTH>& arrived)
 {
     typedef typename Rows<WIDTH>::Lanes Lanes;
-    for (int four = spikes.first_four; four < spikes.last_four; four++)
+    for (int four = spikes.first_four; four < spikes.last_four; four++) {
+        Lanes sums[4][SIZE] = {{{0.0}}};
         for (int pattern = 1; pattern < 16; pattern++) {
             const int64_t* const first = spikes.first[four];
             if (first[pattern] == first[pattern + 1]) continue;
@@ -81,10 +84,12 @@ void gather_piece(const Spikes& spikes, const Rows<WIDTH>& weights, int at, int 
             }
             for (int s = 0; s < 4; s++) {
                 if (!(pattern >> s & 1)) continue;
-                Lanes* sum = arrived.lanes(4 * four + s - begin) + at;
-                for (int w = 0; w < SIZE; w++) sum[w] += held[w];
+                for (int w = 0; w < SIZE; w++) sums[s][w] += held[w];
             }
         }
+        for (int s = 0; s < 4 && 4 * four + s < end; s++)
+            std::copy_n(sums[s], SIZE, arrived.lanes(4 * four + s - begin) + at);
+    }
 }
 
 // Groups of four steps that one pass over the weights handles: those of a presentation, up to 4.
@@ -102,18 +107,19 @@ void scatter_by_input(const Spikes& spikes, const Rows<WIDTH>& change, int at, R
     typedef typename Rows<WIDTH>::Lanes Lanes;
     static const std::vector<uint8_t> silent(N_INPUTS);
     for (int four = spikes.first_four; four < spikes.last_four; four += FOURS_AT_ONCE) {
-        Lanes sums[FOURS_AT_ONCE][16][SIZE] = {{{{0.0}}}};
+        Lanes sums[FOURS_AT_ONCE][16][SIZE];
         const uint8_t* patterns[FOURS_AT_ONCE];
         for (int f = 0; f < FOURS_AT_ONCE; f++) {
             const bool is_drawn = four + f < spikes.last_four;
             patterns[f] = is_drawn ? spikes.pattern(four + f) : silent.data();
+            std::fill_n(sums[f][0], SIZE, Lanes{0.0});
             for (int s = 0; s < 4; s++) {
                 const int step = 4 * (four + f) + s;
-                if (!is_drawn || step >= N_STEPS - 1) break;
+                if (!is_drawn || step >= N_STEPS - 1) break;  // no pattern has later spikes
                 const Lanes* now = change.lanes(step) + at;
-                for (int pattern = 1 << s; pattern < 16; pattern++)
-                    if (pattern >> s & 1)
-                        for (int w = 0; w < SIZE; w++) sums[f][pattern][w] += now[w];
+                for (int w = 0; w < SIZE; w++)
+                    for (int pattern = 0; pattern < 1 << s; pattern++)
+                        sums[f][pattern | 1 << s][w] = sums[f][pattern][w] + now[w];
             }
         }
         for (int a = 0; a < spikes.n_active; a++) {
@@ -151,14 +157,14 @@ void scatter_piece(const Spikes& spikes, const Rows<WIDTH>& change, int at, Rows
         }
 }
 
-// arrived[t - begin] += weights[input], for each spike of an input in step t.
+// Sets arrived[t - begin], for the steps t drawn, to the sum of weights[input] over inputs that spike in t.
 template <int WIDTH>
-void gather(const Spikes& spikes, const Rows<WIDTH>& weights, int begin, Rows<WIDTH>& arrived)
+void gather(const Spikes& spikes, const Rows<WIDTH>& weights, int begin, int end, Rows<WIDTH>& arrived)
 {
-    typedef Pieces<Rows<WIDTH>::STRIDE, MOST_HELD> P;
+    typedef Pieces<Rows<WIDTH>::STRIDE, MOST_GATHERED> P;
     for (int at = 0; at < P::LAST; at += P::SIZE)
-        gather_piece<P::SIZE>(spikes, weights, at, begin, arrived);
-    gather_piece<P::LAST_SIZE>(spikes, weights, P::LAST, begin, arrived);
+        gather_piece<P::SIZE>(spikes, weights, at, begin, end, arrived);
+    gather_piece<P::LAST_SIZE>(spikes, weights, P::LAST, begin, end, arrived);
 }
 
 // weights[input] += change[t], for each spike of an input in step t.

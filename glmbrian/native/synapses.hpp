@@ -103,8 +103,7 @@ public:
     void draw(const Spikes& spikes, int begin, int end)
     {
         drawn_from_ = begin;
-        for (int t = begin; t < end; t++) std::fill_n(arrived_[t - begin], WIDTH, 0.0);
-        gather(spikes, this->weights, begin, arrived_);
+        gather(spikes, this->weights, begin, end, arrived_);
     }
     const double* arrived(const Spikes&, int step) { return arrived_[step - drawn_from_]; }
     template <size_t REPLICAS>
@@ -154,15 +153,9 @@ public:
     {
         for (int w = 0; w < WIDTH; w++)
             for (int t = 0; t < N_STEPS - 1; t++) in_each_step_[w][t] = this->change[t][w];
-        for (int source = 0; source < SOURCES; source++) {
-            const double* row = this->weights[source];
-            for (int at = 0; at < Steps::STRIDE; at++) {
-                typename Steps::Lanes sums = {0.0};
-                for (int w = 0; w < WIDTH; w++) sums += row[w] * in_each_step_.lanes(w)[at];
-                const int first = at * Steps::LANES, n = std::min(Steps::LANES + 0, N_STEPS - first);
-                for (int t = 0; t < n; t++) in_spikes[first + t][source] = sums[t];
-            }
-        }
+        int source = 0;
+        for (; source + 4 <= SOURCES; source += 4) backward_from<4>(source, in_spikes);
+        for (; source < SOURCES; source++) backward_from<1>(source, in_spikes);
     }
 
 private:
@@ -170,6 +163,23 @@ private:
     typedef Rows<N_STEPS> Steps;
     Rows<WIDTH> arrived_;
     Steps in_each_step_;  // `change` transposed: a row for each weight, zero in the last step
+
+    // For some sources at once, since each sum is a chain of additions that wait for each other.
+    template <int AT_ONCE>
+    void backward_from(int source, double (&in_spikes)[N_STEPS][SOURCES])
+    {
+        typedef typename Steps::Lanes StepLanes;
+        for (int at = 0; at < Steps::STRIDE; at++) {
+            StepLanes sums[AT_ONCE] = {{0.0}};
+            for (int w = 0; w < WIDTH; w++) {
+                const StepLanes now = in_each_step_.lanes(w)[at];
+                for (int n = 0; n < AT_ONCE; n++) sums[n] += this->weights[source + n][w] * now;
+            }
+            const int first = at * Steps::LANES, n_steps = std::min(Steps::LANES + 0, N_STEPS - first);
+            for (int t = 0; t < n_steps; t++)
+                for (int n = 0; n < AT_ONCE; n++) in_spikes[first + t][source + n] = sums[n][t];
+        }
+    }
 
     static void add(const Lanes* row, Lanes* into)
     {
