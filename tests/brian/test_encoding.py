@@ -124,7 +124,7 @@ def assert_spikes(monitor, trains):
     [
         (None, "numpy"),
         (6, "numpy"),
-        pytest.param(6, "cython", marks=pytest.mark.compiled),
+        pytest.param(6, "cython", marks=[pytest.mark.compiled, pytest.mark.exhaustive]),
     ],
 )
 def test_another_dt_between_runs_neither_repeats_nor_skips(n_steps, target):

@@ -13,11 +13,18 @@ from glmbrian.classifier.settings import make_network
 
 DIGITS = glm.datasets.load_mnist((5, 7), 20, 0)
 X, Y = DIGITS.X_train, DIGITS.y_train
-DEVICES = ["runtime", pytest.param("cpp_standalone", marks=pytest.mark.compiled)]
+COMPILED_EXHAUSTIVE = [pytest.mark.compiled, pytest.mark.exhaustive]
 
 
-@pytest.mark.parametrize("decoding, batch_size", [("first-to-spike", 7), ("rate", 1)])
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(
+    "decoding, batch_size, device",
+    [
+        ("first-to-spike", 7, "runtime"),
+        pytest.param("rate", 1, "runtime", marks=pytest.mark.exhaustive),
+        pytest.param("first-to-spike", 7, "cpp_standalone", marks=COMPILED_EXHAUSTIVE),
+        pytest.param("rate", 1, "cpp_standalone", marks=pytest.mark.compiled),
+    ],
+)
 def test_each_replica_is_its_own_run(device, decoding, batch_size):
     one = glm.GLMClassifier(
         decoding, n_steps=4, n_basis=3, n_epochs=2, batch_size=batch_size, device=device, random_state=5

@@ -183,7 +183,7 @@ def test_two_hundred_presentations_equal_the_maths(place, case):
 
 
 @pytest.mark.compiled
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_two_hundred_presentations_in_cython():
     # Brian compiles each operation of its Cython target by itself, in seconds.
     test_two_hundred_presentations_equal_the_maths("cython", "one, rate")

@@ -264,6 +264,7 @@ def observe_by_hand(network, parameters, inputs, rule, first):
 
 
 @pytest.mark.compiled
+@pytest.mark.exhaustive
 def test_presentations_of_many_steps():
     """So many steps that arrays over them would not fit on the stack."""
     n_steps = 400_000

@@ -18,6 +18,8 @@ KERNEL = "glmbrian-tests"
 LONG_TRAINING = ["full_mnist"]
 
 every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for path in NOTEBOOKS])
+#: What this does, `glmbrian reproduce all --quick` does too, with a test of its own.
+EXHAUSTIVE = ["paper"]
 
 
 def test_there_are_notebooks():
@@ -47,7 +49,13 @@ def kernel(tmp_path, monkeypatch):
     return KERNEL
 
 
-@every_notebook
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.exhaustive] * (path.stem in EXHAUSTIVE))
+        for path in NOTEBOOKS
+    ],
+)
 @pytest.mark.long
 @pytest.mark.compiled
 def test_runs_from_top_to_bottom(path, kernel, tmp_path, request):

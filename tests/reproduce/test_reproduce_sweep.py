@@ -217,7 +217,8 @@ def processes_with(variable):
 @pytest.mark.compiled
 @pytest.mark.parametrize(
     "how",
-    [pytest.param(signal.SIGKILL, marks=pytest.mark.exhaustive), signal.SIGTERM, signal.SIGINT],
+    [pytest.param(number, marks=pytest.mark.exhaustive) for number in (signal.SIGKILL, signal.SIGINT)]
+    + [signal.SIGTERM],
     ids=lambda how: how.name,
 )
 def test_stopped_and_started_again(how, uninterrupted, cached, tmp_path):
