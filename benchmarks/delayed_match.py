@@ -1,6 +1,6 @@
 """Train recurrent hidden neurons to match a probe to an earlier cue, beside a feedforward control.
 
-    python benchmarks/delayed_match.py [--device cpp_standalone] [--presentations 9600] [--seeds 3]
+    python benchmarks/delayed_match.py [--device cpp_standalone] [--presentations 16000] [--seeds 3]
 
 A presentation has 28 steps: a cue (A or B) of 4 steps, a gap of 16, a probe (A or B) of 4 and a
 response of 4.  Output 1 should spike first in the response if the probe is the same as the cue,
@@ -25,7 +25,7 @@ import glmbrian as glm
 PART = 4
 N_PARTS = 7
 N_STEPS, RESPONSE = N_PARTS * PART, (N_PARTS - 1) * PART
-INPUTS_PER_SYMBOL, N_HIDDEN = 4, 40
+INPUTS_PER_SYMBOL, N_HIDDEN = 4, 80
 N_TEST = 200
 
 
@@ -118,7 +118,7 @@ def choose(place: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", choices=("cpp_standalone", "runtime"), default="cpp_standalone")
-    parser.add_argument("--presentations", type=int, default=9600)
+    parser.add_argument("--presentations", type=int, default=16000)
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args()
     choose(options.device)

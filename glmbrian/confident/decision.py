@@ -1,4 +1,4 @@
-"""Decisions with a held error."""
+"""Decisions whose error stays below a bound."""
 
 import math
 from copy import copy
@@ -20,19 +20,21 @@ class ConfidentDecision:
     """Decide in the first step in which a class is sure enough, or abstain.
 
     In step t, the inputs so far give the probability that each output spikes first (or, with rate
-    decoding, most often) by step t, in closed form.  Divided by their sum they say how probable
-    each class is, given that there is a decision by then.  The presentation is decided for the most
-    probable class in the first step in which this probability reaches a threshold.  Output
-    spikes play no part, so the only randomness is that of the encoding and of hidden neurons.
+    decoding, most often) by step t.  Divided by their sum, these say how probable each class is,
+    given that there is a decision by then.  The presentation is decided for the most probable
+    class in the first step in which this probability reaches a threshold.  The probabilities are
+    in closed form, so output spikes play no part: the only randomness is that of the encoding and
+    of hidden neurons.  With rate decoding, they are estimated from simulated outputs from step 11
+    on.
 
     `calibrate` finds the threshold from data that training did not see.  The guarantee: if
     presentations in calibration and later ones are drawn independently from one distribution, then
     with a probability of at least `confidence` (over the calibration data), the error among
     decided presentations, which is the probability that a new presentation is decided wrongly
     given that it is decided, is at most `error`.  It does not hold for each class by
-    itself, nor after an attack.  There may be too few data to hold a small error: without any
-    mistake, about ``6 / error`` decided presentations are needed.  Then all are abstained
-    from.
+    itself, nor after an attack.  There may be too few data to hold a small error: even without
+    a mistake, about ``6 / error`` decided presentations are needed at the default confidence.
+    With too few, `predict` abstains from every presentation.
 
     Parameters
     ----------
@@ -41,12 +43,12 @@ class ConfidentDecision:
     error : float
         The largest error among decided presentations.
     confidence : float
-        With what probability it is held.
+        The probability, over calibration data, that `error` is not exceeded.
 
     Attributes
     ----------
     threshold_ : float
-        The probability at which to decide; above 1 if no threshold holds the error.
+        The probability at which to decide; infinite if no threshold holds the error.
     tested_ : list of glmbrian.confident.thresholds.Tested
         What calibration found for each threshold.
 
@@ -82,8 +84,8 @@ class ConfidentDecision:
     def calibrate(self, X: ArrayLike, y: ArrayLike, first_presentation: int = 0) -> "ConfidentDecision":
         """Find the threshold that holds the error.
 
-        28 thresholds, fixed beforehand, are tested from the strictest to the most lenient one; the
-        most lenient one that is accepted counts.  Each test is exact (binomial, as in the
+        28 thresholds, fixed beforehand, are tested from the strictest to the most lenient; the
+        most lenient one that is accepted is used.  Each test is exact (binomial, as in the
         Clopper-Pearson bound), and their levels add up to ``1 - confidence``; a test that is passed
         hands its level on to the next one.
 
@@ -143,10 +145,10 @@ class ConfidentDecision:
         Returns
         -------
         labels : ndarray, shape (n,)
-            -1 marks presentations abstained from, if the classes are numbers other than -1.
-            Otherwise None does, in an array of objects.
+            Abstentions are -1 if the classes are numbers other than -1; otherwise they are
+            None, in an array of objects.
         steps : ndarray of int, shape (n,)
-            Steps of the decisions, from 1; 0 marks presentations abstained from, after all steps.
+            Steps of the decisions, from 1; 0 for abstentions, which come after all steps.
 
         Raises
         ------
@@ -185,10 +187,11 @@ class ConfidentDecision:
         Returns
         -------
         dict
-            ``error`` (wrong among decided presentations; 0 if there are none), ``coverage`` (the
-            fraction that is decided), ``mean_decision_step`` (of all presentations; those abstained
-            from take all steps), ``operations_per_class`` (input spikes until then) and
-            ``own_decisions``, what `GLMClassifier.evaluate` returns for the same presentations.
+            ``error`` (the fraction of decided presentations that are wrong; 0 if none is decided),
+            ``coverage`` (the fraction that is decided), ``mean_decision_step`` (of all
+            presentations; abstentions take all steps), ``operations_per_class`` (the mean number
+            of input spikes up to the decision) and ``own_decisions``, what
+            `GLMClassifier.evaluate` returns for the same presentations.
 
         Raises
         ------
@@ -212,7 +215,7 @@ class ConfidentDecision:
         decided, n_steps = steps > 0, scores.best.shape[1]
         until = np.where(decided, steps, n_steps)
         wrong = np.array([label != right for label, right in zip(labels[decided], y[decided])])
-        # A copy, so that the user's `decisions_` stay.
+        # On a copy, since `evaluate` would replace the user's `decisions_`.
         own = copy(self.clf).evaluate(X, y, first_presentation)
         return {
             "error": float(wrong.mean()) if len(wrong) else 0.0,

@@ -13,7 +13,7 @@ from ..classifier.testing import prepare_test
 from ..core.objectives import check_decides_as_defined
 from ..support.progress import Progress
 
-#: How often outputs are simulated where their probabilities have no closed form.
+#: How many times outputs are simulated where their probabilities have no closed form.
 _N_SIMULATED = 256
 
 

@@ -1,4 +1,4 @@
-"""Thresholds that hold an error, tested on data that were kept back."""
+"""Thresholds that keep the error below a bound, tested on held-out data."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ class Tested:
         Log-odds.
     n_decided, n_wrong : int
     p_value : float
-        The largest probability of so few wrong decisions, if the error were above the bound.
+        The largest probability of at most this many wrong decisions if the error exceeded the bound.
     level : float
-        The p-value up to which the threshold is accepted.
+        The largest p-value at which the threshold is accepted.
     accepted : bool
     """
 
@@ -48,11 +48,11 @@ def checked_thresholds(
 ) -> list[Tested]:
     """Test for each threshold that the error among decided presentations is at most `error`.
 
-    Each threshold is tested as a whole rule, with its own decision steps.  Given how many
+    Each threshold is tested as a complete rule, with its own decision steps.  Given how many
     presentations it decides, the number of wrong ones is binomial.  The levels of the tests follow
-    the fallback procedure: each of m thresholds has the level (1 - confidence) / m, plus all of
-    that of the one before if this was accepted.  So the probability that any threshold with a
-    larger error is accepted is at most 1 - confidence, whatever the dependence between thresholds.
+    the fallback procedure: each of m thresholds has the level (1 - confidence) / m, plus the whole
+    level of the previous threshold if that one was accepted.  So the probability of accepting any
+    threshold with a larger error is at most 1 - confidence, however the tests depend on each other.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Who is connected with whom: effective coupling as a matrix, and what is more than chance."""
+"""Who is connected with whom: effective coupling as a matrix, and the significant pairs."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -31,12 +31,12 @@ def plot_connectivity(
         Name of the kernel between neurons.
     measure : {"sum", "norm"}
         As for `GLMPopulation.connectivity`: the sum of each kernel over its lags, or the root of
-        its sum of squares with the sign of the sum.
+        its sum of squares, with the sign of the sum.
     ax : matplotlib Axes, optional
         By default those of a new figure.
     level : float
-        Pairs are marked if their weights differ from 0 at this false discovery rate, in
-        Wald's test; only once `GLMPopulation.standard_errors_` have been computed.
+        Pairs are marked if their weights differ from 0 in Wald's test, at this false discovery
+        rate; only once `GLMPopulation.standard_errors_` has been computed.
     limit : float, optional
         Colours range from ``-limit`` to ``limit``; by default the largest absolute value.
 

@@ -1,4 +1,4 @@
-"""Whether a fit is good: rescaled times against the uniform distribution, with bands."""
+"""Goodness of fit: rescaled times against the uniform distribution, with bands."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def ks_plot(times: Any, ax: "Axes | None" = None) -> "Axes":
     """Plot the distribution of rescaled times beside the uniform one, with 95% bands.
 
-    A true model stays inside the bands in 95% of recordings.
+    For each neuron, a true model stays inside the band in 95% of recordings.
 
     Parameters
     ----------
@@ -27,10 +27,10 @@ def ks_plot(times: Any, ax: "Axes | None" = None) -> "Axes":
     Returns
     -------
     matplotlib Axes
-        For one neuron a line of the part of the rescaled times below each value, between the
-        two lines of the band.  For several, whose bands differ, one line each of how far this
-        part is above the uniform distribution's, divided by half the width of the
-        neuron's band, so that the bands are at -1 and 1.  Neurons without a spike are left out.
+        For one neuron, a line shows the fraction of rescaled times below each value, and two lines
+        show the band.  For several neurons, whose bands differ, each line shows by how much this
+        fraction exceeds that of the uniform distribution, divided by half the width of the neuron's
+        band, so that the bands are at -1 and 1.  Neurons without a spike are left out.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def ks_plot(times: Any, ax: "Axes | None" = None) -> "Axes":
     ax = axes(ax)
     for row, i in enumerate(shown):
         values = np.sort(checked[i])
-        # The steps of the distribution, from 0 to 1.
+        # The corners of the distribution's steps, from 0 to 1.
         x = np.concatenate([[0.0], np.repeat(values, 2), [1.0]])
         y = np.repeat(np.arange(values.size + 1) / values.size, 2)
         label, style = str(i), STYLES[row % len(STYLES)]

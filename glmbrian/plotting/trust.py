@@ -1,4 +1,4 @@
-"""How far decisions can be trusted: reliability, attacks, and errors that are held."""
+"""How far decisions can be trusted: reliability, attacks, and bounds on the error."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -28,8 +28,9 @@ def plot_reliability(
 ) -> "Axes":
     """Plot how often the most probable class is the right one, against its probability.
 
-    Presentations are sorted into bins of equal width.  On the diagonal, probabilities are
-    right.  Bars show how many presentations each bin has, relative to the fullest.
+    Presentations are sorted by this probability into bins of equal width.  Points on the diagonal
+    mean that probabilities are right.  Bars show how many presentations each bin has, relative to
+    the fullest.
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ def plot_reliability(
     """
     probabilities = finite_array(probabilities, "probabilities", ("n",))
     if not len(probabilities) or probabilities.min() < 0 or probabilities.max() > 1 + 1e-9:
-        raise ValueError("probabilities must be from 0 to 1, one of each presentation")
+        raise ValueError("probabilities must be from 0 to 1, one for each presentation")
     right = finite_array(right, "right", probabilities.shape)
     n_bins = integer(n_bins, "n_bins")
     bins = np.minimum((probabilities * n_bins).astype(int), n_bins - 1)
@@ -150,8 +151,8 @@ def plot_coverage(
 ) -> "Axes":
     """Plot the fraction of presentations that are decided against the error among these.
 
-    One point for each threshold of a `ConfidentDecision`.  A cross marks the one in use, and a
-    dashed line the error to hold.
+    There is one point for each threshold of a `ConfidentDecision` that decides any of them.  A
+    cross marks the threshold in use, and a dashed line the largest error allowed.
 
     Parameters
     ----------
@@ -186,7 +187,7 @@ def plot_coverage(
     if not isinstance(confident, ConfidentDecision):
         raise TypeError(f"confident must be a ConfidentDecision, got {confident!r}")
     if not hasattr(confident, "tested_"):
-        raise ValueError("confident must be calibrated; call its calibrate")
+        raise ValueError("confident must be calibrated; call confident.calibrate(X, y) first")
     classifier: GLMClassifier = confident.clf
     scores = step_scores(classifier, X, first_presentation)
     y = check_known(y, len(scores.best), classifier.classes_, "classes_")

@@ -1,4 +1,4 @@
-"""Which of several models of the same neurons: information criteria and likelihood-ratio tests."""
+"""Comparing models of the same neurons: information criteria and likelihood-ratio tests."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from .blocks import recorded
 from .population import GLMPopulation
 from .standard_errors import connections
 
-#: By how many nats a larger model may fall short, where a fit ended early.
+#: The most nats by which a larger model may fall short, since fits end slightly below the maximum.
 _SLACK = 1e-4
 
 
@@ -29,7 +29,7 @@ class Comparison:
     log_likelihood : ndarray of float, shape (n_models, n)
         In nats, summed over the steps that count.
     n_parameters : ndarray of int, shape (n_models, n)
-        Numbers of biases and weights; connections whose weights are all 0 have none.
+        Numbers of biases and weights; connections whose weights are all 0 do not count.
     n_steps : int
 
     Examples
@@ -128,12 +128,14 @@ def compare(
 ) -> Comparison:
     """Compare models of the same neurons, fitted to the same data, by information criteria.
 
+    The criteria hold for models fitted to these data without a penalty.
+
     Parameters
     ----------
     models : dict of str to GLMPopulation
     outputs : array_like of 0/1, shape (T, n)
     inputs : dict of str to array_like, optional
-        The inputs of all kernels that any of the models has; each model gets its own.
+        The inputs of all kernels of all models; each model uses those of its own kernels.
     mask : array_like of bool, shape (T,), optional
         The steps that count, the same for all models.
 
@@ -148,7 +150,7 @@ def compare(
 
     Examples
     --------
-    Spikes that a spike suppresses in the next step, and a model that does not know of it:
+    Each spike prevents a spike in the next step; a model without history does not know this:
 
     >>> import numpy as np
     >>> import glmbrian as glm
@@ -156,7 +158,7 @@ def compare(
     >>> outputs[1:] &= ~outputs[:-1]
     >>> models = {
     ...     "bias": glm.fit_population(outputs),
-    ...     "history": glm.fit_population(outputs, feedback_basis=glm.CustomBasis([[1.0], [0.1]]), penalty=1.0),
+    ...     "history": glm.fit_population(outputs, feedback_basis=glm.CustomBasis([[1.0], [0.1]])),
     ... }
     >>> glm.compare(models, outputs).best()
     ['history']
@@ -200,8 +202,8 @@ def likelihood_ratio_test(
     Raises
     ------
     TypeError, ValueError
-        If the models are not nested; or the larger has a lower likelihood, so that it was not
-        fitted to these data.
+        If the models are not nested; or if the larger has a lower likelihood, which shows that it
+        was not fitted to these data.
 
     Examples
     --------
@@ -250,7 +252,7 @@ def _require_population(model, name):
 
 
 def _inputs_of(model, inputs):
-    """Return those inputs that a model has kernels for."""
+    """Return the inputs of a model's own kernels."""
     if isinstance(inputs, Mapping) and set(inputs) > set(model.kernels):
         return {name: inputs[name] for name in model.kernels}
     return inputs

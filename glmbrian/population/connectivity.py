@@ -1,4 +1,4 @@
-"""Effective coupling between neurons, and which of it is more than chance."""
+"""Effective coupling between neurons, and which pairs are coupled by more than chance."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from .standard_errors import StandardErrors
 if TYPE_CHECKING:
     from .population import GLMPopulation
 
-#: What one number says about a kernel, from kernels (..., window).
+#: Measures that sum up a kernel in one number, as functions of kernels (..., window).
 MEASURES = {
     "sum": lambda kernels: kernels.sum(axis=-1),
     "norm": lambda kernels: np.sign(kernels.sum(axis=-1)) * np.linalg.norm(kernels, axis=-1),
@@ -30,8 +30,8 @@ class Connectivity:
         Wald statistics w' C^-1 w of each pair's weights w with covariance C; NaN where there is
         no connection, or the data do not determine one.  None if no standard errors are known.
     p_value : ndarray of float, shape (n_source, n), or None
-        Probability of a statistic at least as large without coupling: of chi squared with as many
-        degrees of freedom as weights.
+        Probability of a statistic at least as large if there is no coupling, from the chi-squared
+        distribution with as many degrees of freedom as the pair has weights.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class Connectivity:
         Parameters
         ----------
         level : float
-            The largest expected part of false pairs among those found (Benjamini and Hochberg).
+            The largest expected fraction of false pairs among those found (Benjamini and Hochberg).
 
         Returns
         -------

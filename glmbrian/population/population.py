@@ -72,15 +72,15 @@ class GLMPopulation:
     fit_ : FitReport or None
         How the fit ended, if `fit_population` made the population; it is not saved.
     standard_errors_ : StandardErrors
-        Of a fit without a penalty, computed at first use.
+        Of a fit without a penalty, `epochs` or `stable`, computed at first use.
     known_standard_errors : StandardErrors or None
-        The same if they have been computed.  Plots then show them.
+        The standard errors once they have been computed, which plots then show.
     fitted_to : tuple or None
-        The outputs, inputs and mask of the fit, which must stay as they are until the standard errors are computed.
-        Copies through pickle do not have them.
+        The outputs, inputs and mask of the fit, which must not change until the standard errors
+        are computed.  Pickled copies do not have them.
     fitted_rates : ndarray of float, shape (n,), or None
-        Of a fit, the rates in its data, in spikes a step; half a spike for neurons that never
-        spiked.  Files do not keep them.
+        Of a fit, the rates in its data, in spikes per step, where neurons that never spiked count
+        as having half a spike.  Files do not keep them.
 
     Raises
     ------
@@ -242,6 +242,8 @@ class GLMPopulation:
         ------
         TypeError
             If `classifier` is something else.
+        ValueError
+            If it has hidden layers.
         sklearn.exceptions.NotFittedError
             If it is not fitted.
 
@@ -592,10 +594,10 @@ class GLMPopulation:
         mask: ArrayLike | None = None,
         baseline: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
-        """Return how many bits a spike the population predicts beyond a constant rate.
+        """Return by how much the log-likelihood exceeds that of a constant rate, in bits per spike.
 
-        The log-likelihood of each neuron's train, above that of a homogeneous model, in bits
-        (log 2), divided by the number of spikes.  Score steps that the fit has not seen:
+        The log-likelihood of each neuron's train minus that of a constant rate, in bits (to base
+        2), divided by the number of spikes.  Score steps that the fit has not seen:
         on its own data a fit always looks better.
 
         Parameters
@@ -603,15 +605,15 @@ class GLMPopulation:
         outputs, inputs, mask
             As for `log_likelihood`.
         baseline : array_like of float, shape (n,), optional
-            Firing probabilities per step of the homogeneous model, such as
+            The constant rates, as firing probabilities per step, such as
             ``outputs[fitted].mean(axis=0)``.  By default those of the scored steps
-            themselves, the constant model that is hardest to beat.
+            themselves, the constant rates that are hardest to beat.
 
         Returns
         -------
         ndarray of float, shape (n,)
             Below 0 where the constant rate is the better model; NaN for neurons without a spike
-            in the steps that count, for which bits a spike mean nothing.
+            in the steps that count, for which bits per spike are not defined.
 
         Raises
         ------
@@ -620,7 +622,7 @@ class GLMPopulation:
 
         Examples
         --------
-        A neuron that spikes with probability 1/2 at random, or after an input with certainty:
+        A neuron that spikes after each input and at no other time, so in half of the steps:
 
         >>> import numpy as np
         >>> import glmbrian as glm
@@ -641,18 +643,18 @@ class GLMPopulation:
         """Return the intervals between spikes, rescaled so that a true model makes them uniform.
 
         With p_t the firing probability in step t, q_t = -log(1 - p_t) accumulates over the steps
-        after a spike until the next; in the step of that spike -log(1 - r p_t) is added,
-        with r uniform: where in its step the spike fell.  If the population is the true model,
-        these sums xi are independent and exponential, and 1 - exp(-xi) is uniform, whatever
-        the length of a step (Haslinger, Pipa and Brown, 2010; without the random part, steps
-        that are not short make a true model look false).
+        between one spike and the next.  In the step of the next spike, -log(1 - r p_t) is added
+        instead, with r uniform, which draws where in the step the spike fell.  If the population
+        is the true model, these sums xi are independent and exponential, and 1 - exp(-xi) is
+        uniform, whatever the length of a step (Haslinger, Pipa and Brown, 2010).  Without the
+        random part, a true model would look false unless steps are short.
 
         Parameters
         ----------
         outputs, inputs
             As for `log_likelihood`.
         mask : array_like of bool, shape (T,), optional
-            The steps that count; all by default.  The others are cut out: an interval goes on
+            The steps that count; all by default.  The others are cut out: an interval continues
             after them.
         random_state : int, RandomState, Generator or None
             For the draws r.
@@ -689,9 +691,9 @@ class GLMPopulation:
     ) -> KSTest:
         """Test whether spikes are distributed in time as the population says.
 
-        The Kolmogorov-Smirnov test of `rescaled_times` against the uniform distribution.  A
-        true model is rejected in 5% of recordings.  A model that was fitted to the same data
-        is rejected less often: test on steps that the fit has not seen.
+        The Kolmogorov-Smirnov test of `rescaled_times` against the uniform distribution.  For
+        each neuron, a true model is rejected in 5% of recordings.  A model that was fitted to the
+        same data is rejected less often: test on steps that the fit has not seen.
 
         Parameters
         ----------
@@ -713,7 +715,7 @@ class GLMPopulation:
 
         Examples
         --------
-        A model of the right rate that does not know of a refractory step:
+        A model with the right rate but without the refractory step:
 
         >>> import numpy as np
         >>> import glmbrian as glm
@@ -729,8 +731,8 @@ class GLMPopulation:
     ) -> StandardErrors:
         """Compute the standard errors of the parameters from data, and keep them in `standard_errors_`.
 
-        Not needed for what `fit_population` returns without a penalty, which remembers its data:
-        use `standard_errors_`.
+        A population that `fit_population` has fitted without a penalty, `epochs` or `stable`
+        remembers its data: use `standard_errors_` instead.
 
         They are the square roots of the diagonal of the inverse Fisher information of the given
         data, and hold for parameters at the maximum of the likelihood of these data: fitted
@@ -754,8 +756,8 @@ class GLMPopulation:
 
         Notes
         -----
-        The time is that of one product of the design matrix with itself for each neuron.
-        Weights of connections that are 0 altogether count as absent.
+        For each neuron, this takes about as long as one product of the design matrix with itself.
+        A connection whose weights are all 0 counts as absent.
 
         Examples
         --------
@@ -774,7 +776,7 @@ class GLMPopulation:
 
     @property
     def standard_errors_(self) -> StandardErrors:
-        """The standard errors; of a fit without a penalty, computed at first use from its data."""
+        """Standard errors of the parameters, computed at first use from the data of the fit."""
         if self.known_standard_errors is None:
             if self.fitted_to is None:
                 raise AttributeError(
@@ -797,9 +799,9 @@ class GLMPopulation:
         kernel : str
             Name of the kernel between neurons.
         measure : {"sum", "norm"}
-            What one number says about a kernel: its sum over lags, the total effect of a spike
-            on the potential; or the root of its sum of squares with the sign of the sum, which
-            does not vanish for kernels that change sign.
+            The number that sums up a kernel: its sum over lags, the total effect of a spike on
+            the potential; or the root of its sum of squares with the sign of the sum, which does
+            not vanish for kernels that change sign.
 
         Returns
         -------
@@ -832,19 +834,19 @@ class GLMPopulation:
         recurrent: str | Sequence[str] | None = None,
         drive: ArrayLike | None = None,
     ) -> Stability:
-        """Return whether a free-running simulation stays bounded, and the gain that says so.
+        """Predict from a gain whether a free-running simulation stays bounded.
 
         A fit of history and coupling may run away when its own spikes are fed back: at a high rate it
         excites itself to an even higher one.  For each neuron, F(r) is the rate at which it fires
         while its own past, and all neurons that excite it, fire at r.  The gain is the
-        largest F(r) / r for r from `max_rate` to 1 spike a step.  If it is below 1, activity
+        largest F(r) / r for r from `max_rate` to 1 spike per step.  If it is below 1, activity
         that has exceeded `max_rate` falls back.
 
         Parameters
         ----------
         rates : array_like of float, shape (n,) or a number, optional
-            Rates at rest, in spikes a step, such as ``outputs.mean(axis=0)``; by default
-            `fitted_rates`, or if they are not known, the rates of the bias (and the drive) alone.
+            Rates at rest, in spikes per step, such as ``outputs.mean(axis=0)``; by default
+            `fitted_rates`, or if they are not known, the rates from the bias and `drive` alone.
         max_rate : array_like of float, shape (n,) or a number, optional
             The rates above which a neuron counts as having run away.  By default the smaller of
             ten times `rates` and their square root.
@@ -853,7 +855,7 @@ class GLMPopulation:
             "coupling", if there is one.
         drive : array_like of float, shape (n,) or (T, n), optional
             What other inputs add to the potentials, such as ``population.drive(stimulus)``; by
-            default nothing.  If it changes, its mean and variance count.
+            default nothing.  Of a drive that varies in time, only the mean and variance count.
 
         Returns
         -------
@@ -868,13 +870,13 @@ class GLMPopulation:
 
         Notes
         -----
-        F is a quasi-renewal approximation (Gerhard, Deger and Truccolo, 2017): the last spike of
-        the neuron acts as it does, all earlier spikes and those of others are independent, and
-        their sum is normal.  So this is a prediction, not a proof: activity may exceed `max_rate`
-        by chance, for a while, and strongly correlated spikes may do what independent ones would
-        not.  It is cautious in networks: neurons that inhibit stay at their rates at
-        rest while those that excite rise, so that networks in which only rising inhibition
-        keeps excitation in check are called unstable.
+        F is a quasi-renewal approximation (Gerhard, Deger and Truccolo, 2017): the effect of the
+        neuron's last spike is exact; all earlier spikes, and those of other neurons, are taken to
+        be independent, with a normal sum.  So this is a prediction, not a proof: activity may
+        exceed `max_rate` by chance, for a while, and strongly correlated spikes may do what
+        independent ones would not.  It is cautious in networks: neurons that inhibit stay at
+        their rates at rest while those that excite rise, so that networks in which only rising
+        inhibition keeps excitation in check are called unstable.
 
         See Also
         --------
@@ -927,12 +929,13 @@ class GLMPopulation:
         ------
         ValueError, TypeError
             As for `log_likelihood` and `is_stable`, or if a neuron's rate is not below `max_rate`
-            times `bound`: then no gain is below the bound.
+            times `bound`, so that no gain can be below the bound.
 
         Notes
         -----
-        If a penalty has shaped the fit, its slope there is kept.  Where the data say nothing about
-        a weight, it stays near that of the fit.
+        What is maximised is the log-likelihood minus its slope at the fit.  Without the constraint
+        its maximum is therefore the fit itself, even if a penalty has shaped the fit.  A weight
+        that the data leave undetermined stays near its value in the fit.
 
         Examples
         --------

@@ -29,8 +29,8 @@ class StrengthSelection:
     strengths : ndarray of float, shape (n_strengths,)
         From strong to weak.
     scores : ndarray of float, shape (n_strengths, n_folds)
-        Log-likelihood of the held-out steps of each fold, in nats per spike, over all
-        neurons.
+        Log-likelihood of the held-out steps of each fold, summed over all neurons, in nats
+        per spike.
     mean, standard_error : ndarray of float, shape (n_strengths,)
         Of the scores over the folds.
     best : float
@@ -75,8 +75,8 @@ def select_strength(
     """Choose the strength of a penalty by cross-validation over blocks of time.
 
     The steps that count are split into consecutive folds.  For each fold, populations are
-    fitted to the other folds, from the strongest penalty to the weakest, where each fit begins at
-    the one before.  Steps close in time are alike, so folds of single steps drawn at random
+    fitted to the other folds, from the strongest penalty to the weakest, each starting from the
+    previous fit.  Steps close in time are alike, so folds of single steps drawn at random
     would be too easy to predict.
 
     Parameters
@@ -102,7 +102,8 @@ connect, max_iter, dt, verbose
     Raises
     ------
     ValueError, TypeError
-        As for `fit_population`; if a strength is negative, or there are fewer steps than folds.
+        As for `fit_population`; or if a strength is negative, there are fewer steps than folds, or
+        a fold has no spike.
 
     Examples
     --------

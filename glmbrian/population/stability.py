@@ -1,4 +1,4 @@
-"""Whether a population that runs freely stays at its rates, or runs away."""
+"""Whether the rates of a population that runs freely stay bounded, or run away."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from .rate_map import RateMap, Slopes
 if TYPE_CHECKING:
     from .population import GLMPopulation
 
-#: Name of the kernel between neurons, unless the user says so.
+#: Name of the kernel between neurons, unless the user names others.
 COUPLING = "coupling"
 
 #: Number of rates, from the largest allowed to 1, at which the gain is computed.
 _N_RATES = 48
 
-#: The largest rate allowed by default: so many times that of a neuron, or its square root.
+#: By default a neuron may reach this many times its rate, or the square root of its rate if less.
 _FACTOR = 10.0
 
 
@@ -32,12 +32,12 @@ class Stability:
     gain : float
         The largest of `gains`; the population is stable if it is below 1.
     gains : ndarray of float, shape (n,)
-        For each neuron the largest ratio F(r) / r, for all r above `max_rate`, of the rate F(r) at
-        which it fires while it and all that excites it fire at r, to r.
+        For each neuron, the largest ratio F(r) / r for r from `max_rate` up; F(r) is the rate at
+        which it fires while its own past, and all neurons that excite it, fire at r.
     rates : ndarray of float, shape (n,)
-        Rates at rest, in spikes a step.
+        Rates at rest, in spikes per step.
     max_rate : ndarray of float, shape (n,)
-        The rates above which a neuron has run away.
+        The rates above which a neuron counts as having run away.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class Stability:
 
 @dataclass(frozen=True)
 class Setting:
-    """What the stability of each neuron is judged by.
+    """What determines the stability of each neuron, apart from its parameters.
 
     recurrent : names of the kernels between the neurons
     drive, drive_variance : what other inputs add to the potentials, shape (n,)
@@ -92,7 +92,7 @@ def log_gains(
 ) -> tuple[NDArray[np.float64], Slopes]:
     """Return log F(r) / r of one neuron along the path of rates, shape (steps,), and the slopes."""
     path = setting.path()
-    # What inhibits the neuron does not rise with it: it may be others that run away.
+    # Inhibiting neurons stay at rest: those that run away need not be the ones that inhibit.
     found = rate_map(population, setting, neuron)
     log_rates, slopes = found.log_rates(path[:, neuron], path, setting.rates)
     return log_rates - np.log(path[:, neuron]), slopes

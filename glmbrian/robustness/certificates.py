@@ -1,4 +1,4 @@
-"""Bounds that hold for every change of a few input spikes."""
+"""Guarantees that hold for every change of a few input spikes."""
 
 from typing import Any
 
@@ -26,13 +26,14 @@ def certified(
 
     A presentation is certified if the right class is the most probable one, the largest entry of
     its row of ``clf.predict_proba``, after every change of at most `budget` input spikes.
-    That a presentation is not certified does not mean that there is such a change.
+    A presentation that is not certified need not have a change that leads it astray.
 
     The bound: the potential of an output in a step moves by the sum of kernel values, one for
-    each change.  So no change moves it beyond the sum of the `budget` greatest positive, or
-    negative, values among all allowed changes.  For all potentials in this range, the
-    probability that the right output spikes first is at least as large as with its lowest
-    potentials and the highest ones of all others; for a wrong output, the reverse is an upper bound.
+    each change.  So no attack raises it by more than the sum of the `budget` greatest positive
+    values among all allowed changes, or lowers it by more than that of the `budget` most negative
+    ones.  For all potentials in this range, the probability that the right output spikes first is
+    at least as large as with its lowest potentials and the highest ones of all others; for a wrong
+    output, the reverse is an upper bound.
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ def certified(
     y : array_like, shape (n,)
         The right labels.
     budget : int
-        The most spikes that are changed.
+        The largest number of spikes that are changed.
     kind : {"flip", "add", "remove"} or Kind
     first_presentation : int
         As for `GLMClassifier.predict`.
@@ -100,7 +101,7 @@ def certified(
 def largest_effects(
     layer: BatchedLayer, signs: NDArray[np.float64], budget: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return by how much changes of at most `budget` spikes lower and raise potentials at most.
+    """Return how far changes of at most `budget` spikes can lower and raise each potential.
 
     Parameters
     ----------
@@ -146,8 +147,8 @@ def certified_accuracy(
 ) -> float:
     """Return the fraction of presentations that are `certified`.
 
-    For no attack of at most `budget` spikes is the right class the most probable one in a smaller
-    fraction.
+    Under any attack that changes at most `budget` spikes, the right class remains the most
+    probable one in at least this fraction of presentations.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The gradient of the log-likelihood in the input spikes."""
+"""The gradient of the log-likelihood with respect to the input spikes."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from .target import prepare_target
 def input_gradient(
     clf: Any, X: ArrayLike, y: ArrayLike, *, n_hidden: int = 2, first_presentation: int = 0
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the log-likelihood of the right labels, and its gradient in the input spikes.
+    """Return the log-likelihood of the right labels, and its gradient with respect to input spikes.
 
     The log-likelihood is what training maximises: with first-to-spike decoding, the
     log-probability that the right output spikes first.  The errors of the outputs go back
@@ -29,7 +29,7 @@ def input_gradient(
     y : array_like, shape (n,)
         The right labels.
     n_hidden : int
-        Draws of the hidden spikes, without effect if there are no hidden layers.
+        Number of draws of the hidden spikes; ignored if there are no hidden layers.
     first_presentation : int
         As for `GLMClassifier.predict`.
 

@@ -28,11 +28,11 @@ def attack_intensities(
 ) -> NDArray[np.float64]:
     """Change intensities by at most `epsilon` each, so that decisions get worse.
 
-    Projected gradient descent on the loss, averaged over encodings: in
-    each iteration, all intensities move by `step_size` against the sign of the gradient, and then
-    back to between 0 and 1 and to at most `epsilon` from where they started.  The derivative
-    with respect to an intensity is half the sum over the steps of those with respect to the
-    input's spikes, since an input of intensity x spikes with probability x / 2.
+    Projected gradient descent on the loss, averaged over encodings: in each iteration, all
+    intensities move by `step_size` against the sign of the gradient, and are then clipped to
+    between 0 and 1 and to at most `epsilon` from where they started.  The derivative with respect
+    to an intensity is estimated by half the sum, over the steps, of the derivatives with respect to
+    the input's spikes, since an input of intensity x spikes with probability x / 2.
 
     Parameters
     ----------
@@ -48,8 +48,8 @@ def attack_intensities(
     step_size : float, optional
         By default ``2.5 * epsilon / n_iterations``.
     n_encodings : int
-        New encodings in each iteration, over which gradients are averaged.  None of them is that
-        of ``clf.predict``.
+        Number of encodings, drawn anew in each iteration, over which gradients are averaged.
+        None of them is that of ``clf.predict``.
     loss : {"likelihood", "margin"} or Loss
         As for `attack`.
     first_presentation : int
@@ -121,7 +121,7 @@ def _intensities(inputs: Inputs, rows: slice) -> NDArray[np.float64]:
 
 
 def _slope(target: Target, block, loss, intensities, encodings) -> NDArray[np.float64]:
-    """Return twice the sum of the derivatives, over encodings."""
+    """Return the derivatives with respect to intensities, times two, summed over encodings."""
     test, total = target.test, np.zeros(intensities.shape)
     for encoding in encodings:
         key = repeated_key(test.run.testing.input_key, encoding)

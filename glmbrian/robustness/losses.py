@@ -19,7 +19,7 @@ class Loss(ABC):
 
     Examples
     --------
-    Raise the likelihood of the first class, whatever the right one is:
+    Make the first class more likely relative to the right one:
 
     >>> import numpy as np
     >>> from glmbrian.core.batches import BatchedMargin

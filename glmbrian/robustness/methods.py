@@ -41,8 +41,8 @@ class Search:
     def predicted(self, rows: NDArray[np.int_], drive: NDArray[np.float64]) -> tuple:
         """Return values (n,), and by how much each change would raise them (n, T * N_X).
 
-        To first order, and relative to the trains before the attack; infinite where a change
-        is not allowed.
+        To first order, for changes of the trains before the attack; infinite where a change is
+        not allowed.
         """
         values, gradients = self.goal.gradients(drive, *self.of(rows))
         signs = self.signs[rows]
@@ -69,7 +69,7 @@ class Method(ABC):
 
     Examples
     --------
-    The changes that the gradient at the given trains finds best, all at once:
+    All at once, the changes that are best by the gradient at the given trains:
 
     >>> import numpy as np
     >>> from glmbrian.robustness import Method
@@ -130,7 +130,7 @@ class Greedy(Method):
             reached = search.goal.values(
                 tried.reshape(-1, *drive.shape[1:]), *search.of(rows, places.shape[1])
             ).reshape(places.shape)
-            # Hidden spikes may all stay as they were: then the gradient decides.
+            # A change may leave all hidden spikes as they were: then the gradient decides.
             worth = (reached < values[:, np.newaxis]) | (
                 (reached == values[:, np.newaxis]) & (expected < 0)
             )
@@ -148,9 +148,9 @@ class Greedy(Method):
 class Iterated(Method):
     """All changes at once, again and again.
 
-    In each round all changes are chosen anew, by the gradient at the trains after those of the
-    round before; the best round counts.  For large budgets this is faster than "greedy", and
-    finds a little less.
+    In each round all changes are chosen anew, by the gradient at the trains that the previous
+    round has changed; the best round counts.  For large budgets this is faster than "greedy",
+    and lowers the loss a little less.
 
     Parameters
     ----------

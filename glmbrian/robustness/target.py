@@ -31,7 +31,7 @@ class Target:
     def hidden_draws(self, block: Block, n_hidden: int, first: int = 1) -> list[list[np.ndarray]]:
         """Return random numbers for the hidden layers, from repetition number `first` on.
 
-        Not those of `predict`, repetition 0: whoever attacks knows the network, but not its noise.
+        Not those of `predict`, repetition 0: an attacker knows the network, but not its noise.
         """
         return [
             self.test.hidden_draws(block.numbers, first + repetition) for repetition in range(n_hidden)
