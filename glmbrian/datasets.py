@@ -195,6 +195,7 @@ def load_mnist(
     ((10000, 784), (10000, 784))
     """
     full = flag(full, "full")
+    argument = "data_dir" if directory is None else "directory"
     if directory is not None:
         if data_dir is not None:
             raise TypeError("directory and data_dir are two names for one argument; pass only one")
@@ -213,9 +214,9 @@ def load_mnist(
         name: None if full else _check_count(1000 if n is None else n, name)
         for name, n in {"n_train": n_train, "n_test": n_test}.items()
     }
-    folder = _shipped_data() if data_dir is None else as_path(data_dir, "data_dir")
+    folder = _shipped_data() if data_dir is None else as_path(data_dir, argument)
     if not folder.is_dir():
-        raise FileNotFoundError(f"data_dir '{folder}' is not a folder")
+        raise FileNotFoundError(f"{argument} '{folder}' is not a folder")
     test_name = _find_test_name(folder)
     return MNIST(
         *_select(folder, "train", classes, counts["n_train"], "n_train"),

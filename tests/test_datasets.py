@@ -556,6 +556,7 @@ def test_full_without_images_of_a_class(fake_mnist):
     [
         (dict(full=True), "full=True needs directory"),
         (dict(full=True, directory=".", n_train=3), "n_train and n_test must be left out"),
+        (dict(directory=3), "directory must be a path"),
         (dict(full="yes", directory="."), "full must be True or False"),
         (dict(directory=".", data_dir="."), "directory and data_dir are two names for one argument"),
     ],

@@ -532,5 +532,7 @@ def _check_keywords(kwds):
             raise ValueError(f"delay must be at least 0 and finite, got {value!r}")
     if not isinstance(kwds.get("namespace"), (Mapping, type(None))):
         raise TypeError(f"namespace must be a dict of names to values, got {kwds['namespace']!r}")
-    if not isinstance(kwds.get("on_post"), (str, Mapping, type(None))):
+    on_post = "" if kwds.get("on_post") is None else kwds["on_post"]
+    pathways = on_post.values() if isinstance(on_post, Mapping) else [on_post]
+    if not all(isinstance(statements, str) for statements in pathways):
         raise TypeError(f"on_post must be statements such as 'w_0 += 0.1', got {kwds['on_post']!r}")

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from ..core.bases import Basis
 from ..support.validation import integer
 from .classifier import GLMClassifier
-from .settings import refuse_early_stopping
+from .settings import check_settings, refuse_early_stopping
 from .training import prepare, train, unchanged_on_error
 
 #: The parameters in which the members of an ensemble may differ.
@@ -90,6 +90,9 @@ def _check_alike(classifiers):
         raise TypeError("classifiers must be a list of at least one GLMClassifier")
     if len({id(member) for member in classifiers}) < len(classifiers):
         raise ValueError("classifiers must be distinct objects, but one of them is given twice")
+    # Parameters that are not valid, such as arrays, may not even compare.
+    for member in classifiers:
+        check_settings(member)
     shared = classifiers[0].get_params()
     for number, member in enumerate(classifiers):
         for name, value in member.get_params().items():

@@ -91,10 +91,7 @@ def _config(classifier):
     for name in ("random_state", "start_state"):
         if not isinstance(parameters[name], (numbers.Integral, type(None))):
             parameters[name] = None
-    plain = {
-        name: value.item() if isinstance(value, np.generic) else value
-        for name, value in parameters.items()
-    }
+    plain = {name: _as_json(value) for name, value in parameters.items()}
     config = {
         "parameters": plain,
         "keys": classifier.streams_.to_file(),
@@ -105,6 +102,15 @@ def _config(classifier):
     if classifier.inputs_seen_ is not None:
         config["inputs"] = classifier.inputs_seen_._asdict()
     return config
+
+
+def _as_json(value):
+    """Return a parameter in a type that JSON knows: numbers may be of any type, such as a fraction."""
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return value
+    return int(value) if isinstance(value, numbers.Integral) else float(value)
 
 
 def load_classifier(kind: type["GLMClassifier"], path: str | Path) -> "GLMClassifier":

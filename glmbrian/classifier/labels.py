@@ -134,11 +134,12 @@ def check_weights(
     weights = finite_array(sample_weight, "sample_weight", shape)
     if np.any(weights < 0):
         raise ValueError("sample_weight must be at least 0")
-    _check_sum(weights, "sample_weight")
+    check_sum(weights, "sample_weight")
     return weights
 
 
-def _check_sum(weights, name):
+def check_sum(weights: NDArray[np.float64], name: str) -> None:
+    """Raise unless the sum of each row of weights is finite and above 0."""
     with np.errstate(over="ignore"):
         total = weights.sum(axis=-1)
     if not np.all(total):
@@ -203,7 +204,7 @@ def weighted_by_class(
         of_class = sample_weight.sum(axis=-1, keepdims=True) / (n_present * np.where(sums, sums, 1))
     with np.errstate(over="ignore"):
         weights = sample_weight * of_class[..., labels]
-    _check_sum(weights, "class_weight (times sample_weight)")
+    check_sum(weights, "class_weight (times sample_weight)")
     return weights
 
 

@@ -14,14 +14,11 @@ from ..core.randomness import check_random_state
 from ..core.schedules import get_schedule
 from ..devices import DEVICES
 from ..devices.problem import LARGEST, HiddenLayers, LayerParameters, Network, Parameters
-from ..support.validation import check_size, choice, flag, integer, real
+from ..support.validation import LARGEST_INTEGER, check_size, choice, flag, integer, real
 from .labels import check_class_weight
 
 if TYPE_CHECKING:
     from .classifier import GLMClassifier
-
-#: The largest 32-bit integer: Brian's integers and the sizes in C++ cannot be larger.
-_MOST = 2**31 - 1
 
 
 def check_settings(classifier: "GLMClassifier") -> None:
@@ -121,7 +118,7 @@ def _check_windows(classifier):
 
 def _count(value, name):
     """Raise unless `value` is a positive integer that fits the types used in C++."""
-    integer(integer(value, name), name, 1, _MOST)
+    integer(integer(value, name), name, 1, LARGEST_INTEGER)
 
 
 def _is_uniform(bias_init):

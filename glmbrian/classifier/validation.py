@@ -9,6 +9,7 @@ from sklearn.model_selection import StratifiedShuffleSplit
 
 from ..devices import get_device
 from ..support.progress import Silent
+from .labels import check_sum
 from .testing import decided_labels, prepared_test
 from .training import Prepared, learned_parameters, prepare, rate_factors_of, train
 
@@ -79,13 +80,19 @@ def _part(classifier, prepared: Prepared, rows: np.ndarray) -> Prepared:
     """Return what is needed to train on some of the presentations."""
     training, n = prepared.training, len(rows)
     weights = training.sample_weights
+    if weights is not None:
+        weights = weights[:, rows]
+        check_sum(
+            weights,
+            "sample_weight (times class_weight), without what early_stopping=True holds out,",
+        )
     return replace(
         prepared,
         inputs=replace(prepared.inputs, data=prepared.inputs.data[rows]),
         labels=prepared.labels[rows],
         training=replace(
             training,
-            sample_weights=None if weights is None else weights[:, rows],
+            sample_weights=weights,
             rate_factors=rate_factors_of(classifier, 0, training.n_epochs * n, n),
         ),
     )

@@ -401,7 +401,8 @@ def _checked(trains, label, layers, rule, target_period):
 
 
 def _one_per_hidden_layer(arrays, name, layers, n_steps, check):
-    if not isinstance(arrays, (Sequence, np.ndarray)):
+    is_number = isinstance(arrays, np.ndarray) and arrays.ndim == 0
+    if is_number or not isinstance(arrays, (Sequence, np.ndarray)):
         raise TypeError(f"{name} must be a list of one array per hidden layer, got {arrays!r}")
     if len(arrays) != len(layers) - 1:
         raise ValueError(

@@ -60,7 +60,14 @@ def rate_factors(
         return None
     check_size(n, f"{_NAME}, n_epochs: factors of the rate", "use 'constant', or fewer epochs")
     done = np.minimum((first + np.arange(n)) / n_planned, 1.0)
-    values = [factor_of(fraction) for fraction in done.tolist()]
+    try:
+        values = [factor_of(fraction) for fraction in done.tolist()]
+    except TypeError as error:
+        # Probably it is not a function of one number.
+        raise TypeError(
+            f"{_NAME} must be one of {', '.join(map(repr, SCHEDULES))} or a function of the fraction of "
+            f"training that is done, but calling {schedule!r} raised a TypeError: {error}"
+        ) from error
     factors = finite_array(values, f"the values of {_NAME}", (n,))
     if np.any(factors < 0):
         raise ValueError(f"the values of {_NAME} must be at least 0, got {factors.min()}")

@@ -18,6 +18,10 @@ from numpy.typing import NDArray
 _NOT_NUMBERS = (bool, np.bool_, np.timedelta64)
 
 
+#: The largest 32-bit integer: Brian's integers and the sizes in C++ cannot be larger.
+LARGEST_INTEGER = 2**31 - 1
+
+
 def integer(value: Any, name: str, minimum: int = 1, maximum: int | None = None) -> int:
     """Return `value` as an ``int`` within [`minimum`, `maximum`]."""
     allowed = (

@@ -35,7 +35,17 @@ from ..core.credit import Baseline, Credit, get_credit
 from ..core.likelihoods import correlated
 from ..core.objectives import Objective, get_objective
 from ..support.display import Described
-from ..support.validation import binary_array, finite_array, flag, integer, real, warn
+from ..support.validation import (
+    LARGEST_INTEGER,
+    binary_array,
+    check_size,
+    finite_array,
+    flag,
+    integer,
+    plain_array,
+    real,
+    warn,
+)
 from . import trainer_cpp as training_cpp
 from .errors import errors_of
 from .paths import check_input_arrives
@@ -217,10 +227,10 @@ class Trainer(Described, Group):
         self.neurons = neurons
         self.synapses = _checked_synapses(synapses)
         self.credit = get_credit(credit)
-        self.n_steps = integer(n_steps, "n_steps")
+        self.n_steps = integer(n_steps, "n_steps", 1, LARGEST_INTEGER)
         self.learning_rate = real(learning_rate, "learning_rate", 0, strict=True)
-        self.batch_size = integer(batch_size, "batch_size")
-        self.target_period = integer(target_period, "target_period")
+        self.batch_size = integer(batch_size, "batch_size", 1, LARGEST_INTEGER)
+        self.target_period = integer(target_period, "target_period", 1, LARGEST_INTEGER)
         self.objective = get_objective(rule, self.target_period, "rule")
         self.learn_bias = flag(learn_bias, "learn_bias")
         learn_feedback = flag(learn_feedback, "learn_feedback")
@@ -231,6 +241,8 @@ class Trainer(Described, Group):
         self.tests = TestPresentations(self.learning, len(neurons), self.objective)
         check_brian_arguments(name=name)
         self.groups = [neurons, *_hidden_groups(self.synapses, neurons)]
+        n_potentials = self.n_steps * sum(map(len, self.groups))
+        check_size(n_potentials, "n_steps: potentials of a presentation", "take fewer steps")
         self._check_hidden()
         self._check_device()
         self._encoders = [source for source in map(_source, self.synapses) if _has_images(source)]
@@ -558,10 +570,10 @@ class Trainer(Described, Group):
                 "(learning=np.zeros(n_presentations, bool))"
             )
         if self.has_labels:
-            if np.asarray(labels).dtype == bool:
+            if plain_array(labels, "labels").dtype == bool:
                 raise TypeError("labels must be indices of neurons, got truth values")
             array = finite_array(labels, "labels", ("n_presentations",))
-            if array.size == 0 or np.any((array != array.astype(int)) | (array < 0) | (array >= n)):
+            if array.size == 0 or np.any((array != np.round(array)) | (array < 0) | (array >= n)):
                 raise ValueError(
                     f"labels must be at least one integer, each from 0 to {n - 1} (the index of "
                     f"a neuron), got {labels!r}"

@@ -397,6 +397,7 @@ def test_no_pairs_can_be_added_after_a_trainer():
         (dict(order=1.5), TypeError, "order must be"),
         (dict(namespace=3), TypeError, "namespace must be"),
         (dict(on_post=3), TypeError, "on_post must be"),
+        (dict(on_post={"own": 3}), TypeError, "on_post must be"),
     ],
 )
 def test_bad_keywords(keywords, error, message):

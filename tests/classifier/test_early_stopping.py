@@ -93,6 +93,17 @@ def test_errors(changes, error, message):
         small(**changes).fit(X, Y)
 
 
+def test_all_weight_is_on_what_is_held_out():
+    one, n_refused = small(n_epochs=1, validation_fraction=0.5), 0
+    for row in range(6):
+        try:
+            one.fit(X[:6], Y[:6], np.arange(6) == row)
+        except ValueError as error:
+            assert "sample_weight" in str(error) and "early_stopping" in str(error)
+            n_refused += 1
+    assert n_refused == 3
+
+
 def test_what_cannot_stop_early(tmp_path):
     for call in (
         lambda one: one.partial_fit(X, Y, classes=[0, 1, 2]),

@@ -172,6 +172,9 @@ def test_bad_arguments():
         glm.fit_ensemble([one], X, Y, n_jobs=0)
     with pytest.raises(ValueError, match="given twice"):
         glm.fit_ensemble([one, one], X, Y)
+    for name, value in (("hidden", np.array([3, 2])), ("basis", np.ones((2, 2)))):
+        with pytest.raises(TypeError, match=f"{name} must be"):
+            glm.fit_ensemble([clone(one).set_params(**{name: value}), clone(one)], X, Y)
     with pytest.raises(ValueError, match=r"sample_weight must have the shape \(1, 40\)"):
         glm.fit_ensemble([one], X, Y, np.ones(40))
     with pytest.raises(ValueError, match="sample_weight must be at least 0"):

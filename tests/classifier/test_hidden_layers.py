@@ -2,6 +2,7 @@
 
 import pickle
 import subprocess
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -209,6 +210,11 @@ class Custom(StraightThrough):
         (dict(learning_rate_schedule=3), TypeError, "learning_rate_schedule"),
         (dict(learning_rate_schedule=lambda done: -1.0), ValueError, "learning_rate_schedule"),
         (dict(learning_rate_schedule=lambda done: "a"), TypeError, "learning_rate_schedule"),
+        (
+            dict(learning_rate_schedule=lambda: 1.0),
+            TypeError,
+            "learning_rate_schedule must be .* function",
+        ),
         (dict(average=1.5), ValueError, "average"),
         (dict(average="all"), TypeError, "average"),
         (dict(weight_decay=-1), ValueError, "weight_decay"),
@@ -230,6 +236,16 @@ def test_a_basis_may_be_as_long_as_a_presentation():
     # Of the outputs it may be longer, as in version 0.1.
     small(window=8, n_epochs=1).fit(X, Y)
     small(hidden=(), hidden_basis=None, window=8, n_epochs=1).fit(X, Y)
+
+
+def test_numbers_of_any_type_can_be_saved(tmp_path):
+    half = Fraction(1, 2)
+    numbers = dict(average=half, weight_decay=np.longdouble(0.1), tol=half, validation_fraction=half)
+    classifier = small(learning_rate=half, n_epochs=np.int16(2), **numbers).fit(X, Y)
+    classifier.save(tmp_path / "model.npz")
+    loaded = glm.GLMClassifier.load(tmp_path / "model.npz")
+    assert_same(loaded, classifier)
+    assert loaded.average == 0.5 and loaded.weight_decay == 0.1 and loaded.n_epochs == 2
 
 
 def test_what_cannot_be_saved(tmp_path):

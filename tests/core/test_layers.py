@@ -288,6 +288,7 @@ LAYERS = random_layers((2, 3, 2), False)
         (dict(baseline=np.inf), "baseline must be"),
         (dict(layers=LAYERS[0]), "layers must be a list"),
         (dict(draws=None), "draws must be a list of one array per hidden layer"),
+        (dict(draws=np.array(0.5)), "draws must be a list of one array per hidden layer"),
         (dict(draws=[np.full((T, 3), 2.0)]), "draws must be from 0 to 1"),
         (dict(target_period=0), "target_period must be"),
     ],
