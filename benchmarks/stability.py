@@ -99,12 +99,16 @@ def simulate(populations, n_steps, rng, watch=None):
 
 
 def runaways(rng, n, count, n_fitted, n_tried, n_held_out, at_once=120):
-    """Return fits that exceed their largest rate in a simulation, with what they were fitted to."""
+    """Return fits that exceed their largest rate in a simulation, with what they were fitted to.
+
+    For each the fit, its data, held-out data, its `Stability`, and the true model.
+    """
     found, n_fits, n_called = [], 0, [0, 0]
     while len(found) < count:
-        trains = simulate(true_models(rng, n, at_once), n_fitted + n_held_out, rng)
+        models = true_models(rng, n, at_once)
+        trains = simulate(models, n_fitted + n_held_out, rng)
         fits = []
-        for train in trains:
+        for model, train in zip(models, trains):
             y, held_out = train[:n_fitted], train[n_fitted:]
             if y.sum(axis=0).min() < 5:
                 continue
@@ -112,7 +116,7 @@ def runaways(rng, n, count, n_fitted, n_tried, n_held_out, at_once=120):
                 warnings.simplefilter("ignore")
                 fit = fit_to(y)
             is_stable = fit.is_stable(y.mean(axis=0))
-            fits.append((fit, y, held_out, is_stable))
+            fits.append((fit, y, held_out, is_stable, model))
         largest = simulate([fit[0] for fit in fits], n_tried, rng, watch=True)
         ran = [bool(np.any(top > each[3].max_rate)) for top, each in zip(largest, fits)]
         n_fits += len(fits)
@@ -141,14 +145,15 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     rng = np.random.default_rng(options.seed)
-    losses, n_over, worst, seconds = [], 0, 0.0, 0.0
+    losses, above, n_over, worst, seconds = [], [], 0, 0.0, 0.0
     n_of = {1: options.fits // 2, 3: options.fits - options.fits // 2}
     for n, count in n_of.items():
         fits = runaways(rng, n, count, options.fitted, options.steps // 10, options.held_out)
         started = time.process_time()
         stable = [fit.stabilised(y, {"coupling": y}, bound=options.bound) for fit, y, *_ in fits]
         seconds += time.process_time() - started
-        for (fit, _, held_out, _), other in zip(fits, stable):
+        for (fit, y, held_out, _, model), other in zip(fits, stable):
+            above.append(model.is_stable(y.mean(axis=0)).gain > options.bound)
             inputs = {"coupling": held_out}
             spikes = held_out.sum(axis=0)
             bits = [model.score(held_out, inputs) @ spikes / spikes.sum() for model in (fit, other)]
@@ -160,14 +165,19 @@ def main():
         worst = max(worst, parts.max())
         unstable = sum(not other.is_stable(each[1].mean(axis=0)) for other, each in zip(stable, fits))
         print(f"{n} neurons: stabilised; {unstable} still called unstable", flush=True)
-    losses = np.array(losses)
+    losses, above = np.array(losses), np.array(above)
+    lost = losses > 0.01
     print(f"{n_over} of {options.fits} stabilised fits exceeded their bound in {options.steps} steps;")
     print(f"the highest rate over {SPAN} steps was {worst:.2f} of the bound")
     error = losses.std(ddof=1) / np.sqrt(losses.size)
     print(
         f"held-out loss, bits a spike: mean {losses.mean():.4f} +- {error:.4f}, "
         f"median {np.median(losses):.4f}, largest {losses.max():.4f}; "
-        f"{(losses > 0.01).sum()} of {losses.size} lost more than 0.01"
+        f"{lost.sum()} of {losses.size} lost more than 0.01"
+    )
+    print(
+        f"the true model's own gain was above {options.bound} for {above[lost].sum()} of the {lost.sum()} "
+        f"that lost more, and for {above[~lost].sum()} of the {(~lost).sum()} others"
     )
     print(f"{seconds / options.fits:.2f} CPU seconds a fit to stabilise")
 

@@ -1,6 +1,6 @@
 """Comparing models of the same neurons: information criteria and likelihood-ratio tests."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +11,9 @@ from ..brian.neurons import stacked
 from ..core.bases import Basis
 from ..support.display import html_table
 from ..support.validation import choice
-from .blocks import recorded
 from .population import GLMPopulation
+from .recorded import read
+from .scoring import log_likelihoods
 from .standard_errors import connections
 
 #: The most nats by which a larger model may fall short, since fits end slightly below the maximum.
@@ -124,7 +125,12 @@ class LikelihoodRatioTest:
 
 
 def compare(
-    models: Mapping[str, GLMPopulation], outputs: Any, inputs: Any = None, mask: ArrayLike | None = None
+    models: Mapping[str, GLMPopulation],
+    outputs: Any,
+    inputs: Any = None,
+    mask: ArrayLike | None = None,
+    *,
+    epochs: Sequence[tuple[Any, Any]] | None = None,
 ) -> Comparison:
     """Compare models of the same neurons, fitted to the same data, by information criteria.
 
@@ -133,11 +139,13 @@ def compare(
     Parameters
     ----------
     models : dict of str to GLMPopulation
-    outputs : array_like of 0/1, shape (T, n)
+    outputs : array_like of 0/1, shape (T, n), or Recording
     inputs : dict of str to array_like, optional
         The inputs of all kernels of all models; each model uses those of its own kernels.
     mask : array_like of bool, shape (T,), optional
         The steps that count, the same for all models.
+    epochs : list of (start, stop), optional
+        As for `fit_population`, the same for all models.
 
     Returns
     -------
@@ -170,11 +178,12 @@ def compare(
     sizes = {name: model.n for name, model in models.items()}
     if len(set(sizes.values())) > 1:
         raise ValueError(f"models must have the same number of neurons, got {sizes}")
-    values = [_log_likelihoods(model, outputs, inputs, mask) for model in models.values()]
-    model = next(iter(models.values()))
-    n_steps = recorded(model, outputs, _inputs_of(model, inputs), mask).n_counted
+    values = []
+    for model in models.values():
+        design = read(model, outputs, _inputs_of(model, inputs), mask, epochs)
+        values.append(log_likelihoods(model, design))
     counts = np.array([n_parameters(model) for model in models.values()])
-    return Comparison([str(name) for name in models], np.array(values), counts, n_steps)
+    return Comparison([str(name) for name in models], np.array(values), counts, design.n_rows)
 
 
 def likelihood_ratio_test(
@@ -183,6 +192,8 @@ def likelihood_ratio_test(
     outputs: Any,
     inputs: Any = None,
     mask: ArrayLike | None = None,
+    *,
+    epochs: Sequence[tuple[Any, Any]] | None = None,
 ) -> LikelihoodRatioTest:
     """Test for each neuron whether a larger model is better by more than chance.
 
@@ -192,7 +203,7 @@ def likelihood_ratio_test(
     ----------
     smaller, larger : GLMPopulation
         The kernels and connections of the smaller model must be among those of the larger.
-    outputs, inputs, mask
+    outputs, inputs, mask, epochs
         As for `compare`.
 
     Returns
@@ -221,9 +232,9 @@ def likelihood_ratio_test(
     _require_population(smaller, "smaller")
     _require_population(larger, "larger")
     _require_nested(smaller, larger)
-    gain = _log_likelihoods(larger, outputs, inputs, mask) - _log_likelihoods(
-        smaller, outputs, inputs, mask
-    )
+    gain = np.zeros(larger.n)
+    for model, sign in (larger, 1), (smaller, -1):
+        gain += sign * model.log_likelihoods(outputs, _inputs_of(model, inputs), mask, epochs=epochs)
     short = np.flatnonzero(gain < -_SLACK)
     if short.size:
         raise ValueError(
@@ -256,10 +267,6 @@ def _inputs_of(model, inputs):
     if isinstance(inputs, Mapping) and set(inputs) > set(model.kernels):
         return {name: inputs[name] for name in model.kernels}
     return inputs
-
-
-def _log_likelihoods(model, outputs, inputs, mask):
-    return model.log_likelihoods(outputs, _inputs_of(model, inputs), mask)
 
 
 def _require_nested(smaller, larger):

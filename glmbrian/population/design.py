@@ -9,7 +9,7 @@ train through the feedback basis, are kept apart.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 
 from ..core.bases import Basis
 from .series import Series
+
+if TYPE_CHECKING:
+    from .population import GLMPopulation
 
 #: About the number of values in a block of rows: a few of them fit in the caches.
 _VALUES_IN_BLOCK = 2**19
@@ -227,6 +230,52 @@ class Design:
         parameters = parameters.copy()
         parameters[:, 0] -= parameters[:, : self.n_common] @ self.centre
         return parameters
+
+    def parameters_of(self, population: "GLMPopulation") -> NDArray[np.float64]:
+        """Return the parameters (n, n_parameters) of a population, for columns that are not centred."""
+        parameters = np.empty((self.n, self.n_parameters))
+        parameters[:, 0] = population.bias
+        for name, columns in self.columns.items():
+            parameters[:, columns] = population.weights[name].transpose(1, 2, 0)
+        if population.feedback_weights is not None:
+            parameters[:, self.n_common :] = population.feedback_weights
+        return parameters
+
+    def by_name(
+        self, parameters: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]], NDArray[np.float64] | None]:
+        """Return parameters (n, n_parameters) as a population has them: bias, weights, feedback weights."""
+        weights = {
+            name: parameters[:, columns].transpose(2, 0, 1) for name, columns in self.columns.items()
+        }
+        return parameters[:, 0], weights, parameters[:, self.n_common :] if self.n_own else None
+
+    def free(self, connected: Mapping[str, NDArray[np.bool_]]) -> NDArray[np.bool_]:
+        """Return which parameters (n, n_parameters) may differ from 0, given for kernels which pairs may.
+
+        Pairs of kernels that are not in `connected` may not.
+        """
+        free = np.zeros((self.n, self.n_parameters), dtype=bool)
+        free[:, 0] = free[:, self.n_common :] = True
+        for name, pairs in connected.items():
+            free[:, self.columns[name]] = pairs.T[:, np.newaxis, :]
+        return free
+
+    def steps(self, block: Iterable[tuple[int, int, int]]) -> NDArray[np.int64]:
+        """Return the step of each of the `rows` of a block."""
+        steps = np.concatenate([np.arange(start, stop) for _, start, stop in block])
+        return steps if self.mask is None else steps[self.mask[steps]]
+
+    def counts(self) -> NDArray[np.int64]:
+        """Return the number of spikes of each neuron in the rows."""
+        counts = np.zeros(self.n, dtype=np.int64)
+        for block in self.blocks:
+            for _, start, stop in block:
+                spikes = self.outputs.read(start, stop) != 0
+                if self.mask is not None:
+                    spikes = spikes[self.mask[start:stop]]
+                counts += spikes.sum(axis=0)
+        return counts
 
     def with_mask(self, mask: NDArray[np.bool_]) -> "Design":
         """Return the same design with other steps that count."""

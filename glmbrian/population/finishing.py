@@ -1,11 +1,10 @@
 """What a fit does last: it remembers its data for standard errors, and makes itself stable."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-
-from ..support.validation import flag
 
 if TYPE_CHECKING:
     from .population import GLMPopulation
@@ -17,8 +16,8 @@ def finished(
     outputs: Any,
     inputs: Any,
     mask: ArrayLike | None,
+    epochs: Sequence[tuple[Any, Any]] | None,
     penalised: bool,
-    in_epochs: bool,
     stable: bool = False,
     max_rate: ArrayLike | None = None,
 ) -> "GLMPopulation":
@@ -29,24 +28,18 @@ def finished(
     population : GLMPopulation
     rates : ndarray of float, shape (n,)
         Of the neurons in the data, in spikes a step.
-    outputs, inputs, mask
+    outputs, inputs, mask, epochs
         The data of the fit.
     penalised : bool
         Whether a penalty has shaped it: then it has no standard errors.
-    in_epochs : bool
-        Whether only epochs were fitted: then standard errors are not known either.
     stable, max_rate
         As for `fit_population`.
     """
-    if flag(stable, "stable"):
-        return population.stabilised(outputs, inputs, mask, max_rate)
+    if stable:
+        return population.stabilised(outputs, inputs, mask, max_rate, epochs=epochs)
     population.fitted_rates = rates
-    if in_epochs:
-        population.why_no_standard_errors = (
-            "it was fitted in epochs; standard_errors() takes data with a mask"
-        )
-    elif penalised:
+    if penalised:
         population.why_no_standard_errors = "it was fitted with a penalty, which moves parameters"
     else:
-        population.fitted_to = outputs, inputs, mask
+        population.fitted_to = outputs, inputs, mask, epochs
     return population

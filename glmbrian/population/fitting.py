@@ -227,11 +227,7 @@ def fit_population(
     max_iter = integer(max_iter, "max_iter")
     verbose = flag(verbose, "verbose")
     check_n_jobs(n_jobs)
-    if flag(stable, "stable") and epochs is not None:
-        raise ValueError(
-            "stable must be False with epochs, which it does not know; leave the steps between "
-            "them out with a mask instead"
-        )
+    stable = flag(stable, "stable")
     task = FitTask(
         outputs, inputs, kernels, feedback_basis, activation, name, strength > 0, groups,
         penalise_feedback, mask, epochs, connect, dt,
@@ -240,8 +236,8 @@ def fit_population(
     warn_of(outcome, max_iter)
     task.warn_of_silence()
     population = finished(
-        task.population(outcome.parameters), task.rates(), outputs, inputs, mask, strength > 0, epochs is not None,
-        stable, max_rate,
+        task.population(outcome.parameters), task.rates(), outputs, inputs, mask, epochs,
+        strength > 0, stable, max_rate,
     )  # fmt: skip
     population.fit_ = report(name, strength, outcome, time.perf_counter() - started)
     return population
@@ -330,7 +326,10 @@ def fit_task(
 def fit_path(
     task: FitTask, strengths: NDArray[np.float64], tol: float, max_iter: int
 ) -> Iterator[Outcome]:
-    """Yield the fit of all neurons for each strength; each begins at the one before."""
+    """Yield the fit of all neurons for each strength; each begins at the one before.
+
+    After a fit that the user interrupts, which has the best parameters so far, there are no more.
+    """
     groups = _groups(task, 1)
     last: dict[int, Outcome] = {}
     for strength in strengths:
@@ -340,7 +339,10 @@ def fit_path(
                 start, information = last[number].parameters, last[number].information
             last[number] = _fit_group(task, group, strength, tol, max_iter, None, start, information)
             if "interrupted" in last[number].status:
-                raise KeyboardInterrupt
+                outcome = _joined(task, groups, last)
+                outcome.status[task.fitted] = "interrupted"
+                yield outcome
+                return
         yield _joined(task, groups, last)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from brian2 import Quantity, second
+from brian2 import Quantity
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
@@ -14,17 +14,17 @@ from ..brian.subgroups import whole_group
 from ..brian.synapses import GLMSynapses
 from ..brian.time_steps import in_steps, neuron_clock, require_step, time_step
 from ..classifier.classifier import GLMClassifier
-from ..core.activations import Activation, get_activation, name_to_save
-from ..core.bases import Basis, CustomBasis, IndicatorBasis, as_basis
-from ..core.likelihoods import potential_of_inputs, potential_of_outputs
+from ..core.activations import Activation, get_activation
+from ..core.bases import Basis, IndicatorBasis, as_basis
+from ..core.likelihoods import potential_of_inputs
 from ..core.randomness import RandomState
 from ..support.display import html_table
 from ..support.renamed import renamed, warn_of_former_name
-from ..support.storage import as_path, load_npz, reading, save_npz
 from ..support.validation import choice, finite_array
-from .blocks import recorded
 from .connectivity import Connectivity, connectivity
-from .data import by_kernel, checked_data, kernels_by_name, require_steps
+from .data import by_kernel, kernels_by_name, require_steps
+from .files import load_population, save_population
+from .recorded import design_of, read, recorded
 from .rescaling import KSTest, ks_test, rescaled_times
 from .scoring import bits_per_spike, log_likelihoods
 from .stabilising import stabilise
@@ -72,12 +72,12 @@ class GLMPopulation:
     fit_ : FitReport or None
         How the fit ended, if `fit_population` made the population; it is not saved.
     standard_errors_ : StandardErrors
-        Of a fit without a penalty, `epochs` or `stable`, computed at first use.
+        Of a fit without a penalty or `stable`, computed at first use.
     known_standard_errors : StandardErrors or None
         The standard errors once they have been computed, which plots then show.
     fitted_to : tuple or None
-        The outputs, inputs and mask of the fit, which must not change until the standard errors
-        are computed.  Pickled copies do not have them.
+        The outputs, inputs, mask and epochs of the fit, which must not change until the standard
+        errors are computed.  Pickled copies do not have them.
     fitted_rates : ndarray of float, shape (n,), or None
         Of a fit, the rates in its data, in spikes per step, where neurons that never spiked count
         as having half a spike.  Files do not keep them.
@@ -119,7 +119,7 @@ class GLMPopulation:
     # For populations pickled by earlier versions.
     _dt = None
     known_standard_errors: StandardErrors | None = None
-    fitted_to: tuple[Any, Any, Any] | None = None
+    fitted_to: tuple[Any, Any, Any, Any] | None = None
     fitted_rates: NDArray[np.float64] | None = None
     why_no_standard_errors = "it was not made by fit_population"
 
@@ -447,7 +447,7 @@ class GLMPopulation:
             The input of each kernel, shape (T, n_source): spikes, counts or any
             continuous stimulus.  Give an array if there is one kernel, and leave it out if
             there is none.  A `Recording` is binned in steps of `dt`.
-        outputs : array_like of 0/1, shape (T, n), optional
+        outputs : array_like of 0/1, shape (T, n), or Recording, optional
             Output trains; required if there is a feedback kernel, or no other kernel.
 
         Returns
@@ -474,23 +474,17 @@ class GLMPopulation:
                [-3.],
                [-1.]])
         """
-        n_sources = {name: len(weights) for name, weights in self.weights.items()}
-        inputs, outputs, n_steps, _ = checked_data(
-            inputs, outputs, self.kernels, n_sources, self.n, self.dt, has_mask=True
-        )
         if outputs is None and self.feedback_basis is not None:
             raise ValueError("outputs are needed: these neurons have a feedback kernel")
-        u = np.tile(self.bias, (n_steps, 1))
-        with np.errstate(over="ignore", invalid="ignore"):
-            for name, basis in self.kernels.items():
-                weights = self.weights[name]
-                u += potential_of_inputs(inputs[name], basis.matrix, weights, np.zeros(self.n))
-        if not np.all(np.isfinite(u)):
-            raise ValueError("inputs are too large: some potentials are not finite; use smaller inputs")
-        if self.feedback_basis is not None:
-            v: Any = self.feedback_weights  # not None, since there is a basis
-            u += potential_of_outputs(outputs, self.feedback_basis.matrix, v)
-        return u
+        n_sources = {name: len(weights) for name, weights in self.weights.items()}
+        data = recorded(
+            outputs, inputs, self.kernels, self.dt, n=self.n, n_sources=n_sources, may_have_gaps=True
+        )
+        design = design_of(self, data)
+        everyone, parameters = np.arange(self.n), design.parameters_of(self)
+        return np.concatenate(
+            [design.potential(design.rows(block, everyone), parameters) for block in design.blocks]
+        )
 
     def firing_probability(self, inputs: Any = None, outputs: Any = None) -> NDArray[np.float64]:
         """Return the firing probabilities g(u) that given trains cause.
@@ -521,7 +515,14 @@ class GLMPopulation:
         """
         return self.activation.probability(self.membrane_potential(inputs, outputs))
 
-    def log_likelihood(self, outputs: Any, inputs: Any = None, mask: ArrayLike | None = None) -> float:
+    def log_likelihood(
+        self,
+        outputs: Any,
+        inputs: Any = None,
+        mask: ArrayLike | None = None,
+        *,
+        epochs: Sequence[tuple[Any, Any]] | None = None,
+    ) -> float:
         """Return the log-probability of output trains, given their own past and the inputs.
 
         Eq. LL_conv, in nats, summed over steps and neurons.  The outputs are fed back, and
@@ -529,11 +530,16 @@ class GLMPopulation:
 
         Parameters
         ----------
-        outputs : array_like of 0/1, shape (T, n)
+        outputs : array_like of 0/1, shape (T, n), or Recording
+            They may be a memory-mapped array, or a data set of h5py or zarr: as for
+            `fit_population`, they are read in blocks of steps.
         inputs : array_like of float or dict of str to array_like
-            As for `membrane_potential`.
+            As for `membrane_potential`, and read like `outputs`.
         mask : array_like of bool, shape (T,), optional
             The steps that count; all by default.  See `fit_population`.
+        epochs : list of (start, stop), optional
+            The parts of the recording that count, as for `fit_population`.  Kernels see nothing
+            from before an epoch.
 
         Returns
         -------
@@ -556,16 +562,21 @@ class GLMPopulation:
         >>> round(float(population.log_likelihood(outputs, inputs, [False, True, False])), 3)
         -0.127
         """
-        return float(self.log_likelihoods(outputs, inputs, mask).sum())
+        return float(self.log_likelihoods(outputs, inputs, mask, epochs=epochs).sum())
 
     def log_likelihoods(
-        self, outputs: Any, inputs: Any = None, mask: ArrayLike | None = None
+        self,
+        outputs: Any,
+        inputs: Any = None,
+        mask: ArrayLike | None = None,
+        *,
+        epochs: Sequence[tuple[Any, Any]] | None = None,
     ) -> NDArray[np.float64]:
         """Return the `log_likelihood` of each neuron's train.
 
         Parameters
         ----------
-        outputs, inputs, mask
+        outputs, inputs, mask, epochs
             As for `log_likelihood`.
 
         Returns
@@ -585,7 +596,7 @@ class GLMPopulation:
         >>> population.log_likelihoods([[1, 1], [0, 1]]).round(3)
         array([-1.386, -0.627])
         """
-        return log_likelihoods(self, recorded(self, outputs, inputs, mask))
+        return log_likelihoods(self, read(self, outputs, inputs, mask, epochs))
 
     def score(
         self,
@@ -593,6 +604,8 @@ class GLMPopulation:
         inputs: Any = None,
         mask: ArrayLike | None = None,
         baseline: ArrayLike | None = None,
+        *,
+        epochs: Sequence[tuple[Any, Any]] | None = None,
     ) -> NDArray[np.float64]:
         """Return by how much the log-likelihood exceeds that of a constant rate, in bits per spike.
 
@@ -602,7 +615,7 @@ class GLMPopulation:
 
         Parameters
         ----------
-        outputs, inputs, mask
+        outputs, inputs, mask, epochs
             As for `log_likelihood`.
         baseline : array_like of float, shape (n,), optional
             The constant rates, as firing probabilities per step, such as
@@ -631,7 +644,7 @@ class GLMPopulation:
         >>> population.score(np.roll(x, 1), x).round(6)
         array([2.])
         """
-        return bits_per_spike(self, recorded(self, outputs, inputs, mask), baseline)
+        return bits_per_spike(self, read(self, outputs, inputs, mask, epochs), baseline)
 
     def rescaled_times(
         self,
@@ -639,6 +652,8 @@ class GLMPopulation:
         inputs: Any = None,
         mask: ArrayLike | None = None,
         random_state: RandomState = None,
+        *,
+        epochs: Sequence[tuple[Any, Any]] | None = None,
     ) -> list[NDArray[np.float64]]:
         """Return the intervals between spikes, rescaled so that a true model makes them uniform.
 
@@ -658,6 +673,9 @@ class GLMPopulation:
             after them.
         random_state : int, RandomState, Generator or None
             For the draws r.
+        epochs : list of (start, stop), optional
+            As for `log_likelihood`.  An interval that an epoch cuts off goes on in the next one:
+            left out, long intervals would be missing, and a true model would look false.
 
         Returns
         -------
@@ -680,7 +698,7 @@ class GLMPopulation:
         >>> len(times[0]) == int(outputs.sum()), round(float(times[0].mean()), 1)
         (True, 0.5)
         """
-        return rescaled_times(self, recorded(self, outputs, inputs, mask), random_state)
+        return rescaled_times(self, read(self, outputs, inputs, mask, epochs), random_state)
 
     def ks_test(
         self,
@@ -688,6 +706,8 @@ class GLMPopulation:
         inputs: Any = None,
         mask: ArrayLike | None = None,
         random_state: RandomState = None,
+        *,
+        epochs: Sequence[tuple[Any, Any]] | None = None,
     ) -> KSTest:
         """Test whether spikes are distributed in time as the population says.
 
@@ -697,7 +717,7 @@ class GLMPopulation:
 
         Parameters
         ----------
-        outputs, inputs, mask, random_state
+        outputs, inputs, mask, random_state, epochs
             As for `rescaled_times`.
 
         Returns
@@ -724,14 +744,19 @@ class GLMPopulation:
         >>> glm.fit_population(outputs).ks_test(outputs, random_state=0).rejected
         array([ True])
         """
-        return ks_test(self.rescaled_times(outputs, inputs, mask, random_state))
+        return ks_test(self.rescaled_times(outputs, inputs, mask, random_state, epochs=epochs))
 
     def standard_errors(
-        self, outputs: Any, inputs: Any = None, mask: ArrayLike | None = None
+        self,
+        outputs: Any,
+        inputs: Any = None,
+        mask: ArrayLike | None = None,
+        *,
+        epochs: Sequence[tuple[Any, Any]] | None = None,
     ) -> StandardErrors:
         """Compute the standard errors of the parameters from data, and keep them in `standard_errors_`.
 
-        A population that `fit_population` has fitted without a penalty, `epochs` or `stable`
+        A population that `fit_population` has fitted without a penalty or `stable`
         remembers its data: use `standard_errors_` instead.
 
         They are the square roots of the diagonal of the inverse Fisher information of the given
@@ -740,7 +765,7 @@ class GLMPopulation:
 
         Parameters
         ----------
-        outputs, inputs, mask
+        outputs, inputs, mask, epochs
             The data of the fit, as for `log_likelihood`.
 
         Returns
@@ -770,8 +795,8 @@ class GLMPopulation:
         >>> population.standard_errors(outputs).bias.round(4)
         array([0.1111])
         """
-        data = recorded(self, outputs, inputs, mask)
-        self.known_standard_errors = fisher_standard_errors(self, data)
+        design = read(self, outputs, inputs, mask, epochs)
+        self.known_standard_errors = fisher_standard_errors(self, design)
         return self.known_standard_errors
 
     @property
@@ -782,9 +807,9 @@ class GLMPopulation:
                 raise AttributeError(
                     "the standard errors of this population are not known, since "
                     f"{self.why_no_standard_errors}. If its parameters are at the maximum of the "
-                    "likelihood of your data, call population.standard_errors(outputs, inputs, mask)"
+                    "likelihood of your data, call population.standard_errors(outputs, inputs)"
                 )
-            self.known_standard_errors = fisher_standard_errors(self, recorded(self, *self.fitted_to))
+            self.known_standard_errors = fisher_standard_errors(self, read(self, *self.fitted_to))
         return self.known_standard_errors
 
     def __getstate__(self):
@@ -903,6 +928,8 @@ class GLMPopulation:
         max_rate: ArrayLike | None = None,
         recurrent: str | Sequence[str] | None = None,
         bound: float = 0.7,
+        *,
+        epochs: Sequence[tuple[Any, Any]] | None = None,
     ) -> "GLMPopulation":
         """Return the stable population that is closest to this fit in likelihood.
 
@@ -913,7 +940,7 @@ class GLMPopulation:
 
         Parameters
         ----------
-        outputs, inputs, mask
+        outputs, inputs, mask, epochs
             The data of the fit, as for `log_likelihood`.
         max_rate, recurrent
             As for `is_stable`, with the rates of the data.
@@ -947,8 +974,7 @@ class GLMPopulation:
         >>> bool(fit.is_stable()), bool(fit.stabilised(outputs).is_stable())
         (False, True)
         """
-        data = recorded(self, outputs, inputs, mask)
-        return stabilise(self, data, max_rate, recurrent, bound)
+        return stabilise(self, read(self, outputs, inputs, mask, epochs), max_rate, recurrent, bound)
 
     def drive(self, stimulus: ArrayLike, kernel: str = "stimulus") -> NDArray[np.float64]:
         """Return the part of the membrane potential that a continuous stimulus causes.
@@ -1135,16 +1161,7 @@ class GLMPopulation:
         ...         sorted(file)
         ['activation', 'basis:stimulus', 'bias', 'checksum', 'format', 'weights:stimulus']
         """
-        content = {"bias": self.bias, "activation": name_to_save(self.activation)}
-        for name, basis in self.kernels.items():
-            content[f"basis:{name}"] = basis.matrix
-            content[f"weights:{name}"] = self.weights[name]
-        if self.feedback_basis is not None:
-            content["basis:feedback"] = self.feedback_basis.matrix
-            content["weights:feedback"] = self.feedback_weights
-        if self.dt is not None:
-            content["dt"] = float(self.dt)
-        save_npz(path, content)
+        save_population(self, path)
 
     @classmethod
     def load(cls, path: str | Path) -> "GLMPopulation":
@@ -1178,26 +1195,7 @@ class GLMPopulation:
         >>> loaded.kernel("stimulus")
         array([[[2., 1.]]])
         """
-        path = as_path(path)
-        with reading(path, "GLMPopulation.save"):
-            archive = load_npz(path, _kinds_of_part, ("bias", "activation"))
-            content = archive.content
-            matrices, weights = (
-                {
-                    name.partition(":")[2]: array
-                    for name, array in content.items()
-                    if name.startswith(f"{kind}:")
-                }
-                for kind in ("basis", "weights")
-            )
-            bases = {name: CustomBasis(matrix) for name, matrix in matrices.items()}
-            feedback = bases.pop("feedback", None), weights.pop("feedback", None)
-            dt = content["dt"].item() * second if "dt" in content else None
-            population = cls(
-                content["bias"], bases, weights, *feedback, content["activation"].item(), dt
-            )
-            archive.check()
-        return population
+        return load_population(cls, path)
 
     def _require_kernel(self, name, argument):
         if not self.kernels:
@@ -1229,10 +1227,3 @@ class GLMPopulation:
     def _described(self, basis):
         duration = "" if self.dt is None else f", which are {basis.window * self.dt}"
         return f"{basis!r} over {basis.window} steps{duration}"
-
-
-def _kinds_of_part(name):
-    """Return the kinds of dtype that a part of a file may have, or None."""
-    if name == "activation":
-        return "U"
-    return "f" if name in ("bias", "dt") or name.startswith(("basis:", "weights:")) else None

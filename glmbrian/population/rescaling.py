@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.randomness import RandomState, derive_keys, uniforms
-from .blocks import Recorded
+from .design import Design
 
 if TYPE_CHECKING:
     from .population import GLMPopulation
@@ -57,20 +57,21 @@ class KSTest:
 
 
 def rescaled_times(
-    population: "GLMPopulation", data: Recorded, random_state: RandomState = None
+    population: "GLMPopulation", design: Design, random_state: RandomState = None
 ) -> list[NDArray[np.float64]]:
     """Return the rescaled times of each neuron; see `GLMPopulation.rescaled_times`."""
     (key,) = derive_keys(random_state, 0, stream="time rescaling")
-    n = population.n
+    n, everyone, parameters = design.n, np.arange(design.n), design.parameters_of(population)
     parts: list[list[np.ndarray]] = [[] for _ in range(n)]
     open_interval = np.zeros(n)  # what has passed since the last spike
-    for block in data.blocks():
-        u, spikes, steps = block.potential(population), block.spikes.astype(bool), block.steps
-        passed = np.where(spikes, 0.0, -population.activation.log_silence(u))
+    for block in design.blocks:
+        rows, steps = design.rows(block, everyone), design.steps(block)
+        u = design.potential(rows, parameters)
+        passed = np.where(rows.spikes, 0.0, -population.activation.log_silence(u))
         # One more row, so that an interval may begin after the last step.
         passed = np.concatenate([passed, np.zeros((1, n))])
         for i in range(n):
-            at = np.flatnonzero(spikes[:, i])
+            at = np.flatnonzero(rows.spikes[:, i])
             whole = np.add.reduceat(passed[:, i], np.append(0, at + 1))
             whole[0] += open_interval[i]
             open_interval[i] = whole[-1]

@@ -104,6 +104,15 @@ connect, max_iter, dt, verbose
     ValueError, TypeError
         As for `fit_population`; or if a strength is negative, there are fewer steps than folds, or
         a fold has no spike.
+    KeyboardInterrupt
+        If the user interrupts the cross-validation (Ctrl-C).  Its message has the mean scores of the
+        folds that are finished.
+
+    Warns
+    -----
+    RuntimeWarning
+        As for `fit_population`.  If the user interrupts the last fit, to all steps, the selection is
+        returned with the best parameters so far.
 
     Examples
     --------
@@ -142,20 +151,25 @@ connect, max_iter, dt, verbose
     n_fits = len(path) * (n_folds + 1)
     with Progress("selecting", n_fits, verbose, unit=" fits") as progress:
         done = 0
-        scores = np.empty((len(path), n_folds))
-        if joblib.effective_n_jobs(n_jobs) == 1:
-            for number, fold in enumerate(held_out):
-                for row, value in enumerate(_scores(task, fold, path, tol, max_iter)):
-                    scores[row, number] = value
-                    done += 1
+        scores = np.full((len(path), n_folds), np.nan)
+        try:
+            if joblib.effective_n_jobs(n_jobs) == 1:
+                for number, fold in enumerate(held_out):
+                    for row, value in enumerate(_scores(task, fold, path, tol, max_iter)):
+                        scores[row, number] = value
+                        done += 1
+                        progress(done)
+            else:
+                workers = joblib.Parallel(n_jobs=n_jobs, batch_size=1, return_as="generator")
+                jobs = (
+                    joblib.delayed(_all_scores)(task, fold, path, tol, max_iter) for fold in held_out
+                )
+                for number, column in enumerate(workers(jobs)):
+                    scores[:, number] = column
+                    done += len(path)
                     progress(done)
-        else:
-            workers = joblib.Parallel(n_jobs=n_jobs, batch_size=1, return_as="generator")
-            jobs = (joblib.delayed(_all_scores)(task, fold, path, tol, max_iter) for fold in held_out)
-            for number, column in enumerate(workers(jobs)):
-                scores[:, number] = column
-                done += len(path)
-                progress(done)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(_so_far(penalty, path, scores)) from None
         mean = scores.mean(axis=1)
         best = int(mean.argmax())
         for fitted in fit_path(task, path[: best + 1], tol, max_iter):
@@ -198,8 +212,23 @@ def _scores(task, fold, path, tol, max_iter):
     counted = ~fold if task.design.mask is None else task.design.mask & ~fold
     rest, own = task.with_mask(counted), task.with_mask(fold)
     for outcome in fit_path(rest, path, tol, max_iter):
+        if "interrupted" in outcome.status:
+            raise KeyboardInterrupt
         value = log_likelihood(own.design, outcome.parameters, task.activation)
         yield value.sum() / own.counts.sum()
+
+
+def _so_far(penalty, path, scores):
+    """Return what an interrupted selection has found."""
+    finished = scores[:, np.isfinite(scores).all(axis=0)]
+    found = f"select_strength was interrupted after {finished.shape[1]} of {scores.shape[1]} folds"
+    if not finished.size:
+        return f"{found}, so nothing is known of any strength yet"
+    mean = dict(zip(path.tolist(), finished.mean(axis=1).round(4).tolist()))
+    return (
+        f"{found}, whose mean scores are {mean} (strength: nats a spike); to go on with one of them, call "
+        f"fit_population(..., penalty={penalty!r}, strength={max(mean, key=mean.get)})"
+    )
 
 
 def _all_scores(*arguments):

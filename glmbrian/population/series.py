@@ -139,14 +139,11 @@ def check_inputs(
         The largest absolute values.
     """
     if series.is_whole:
-        return np.zeros(series.n_units), _largest_whole(series)
+        return np.zeros(series.n_units), largest_values(series, name)
     n, total = 0, np.zeros((2, series.n_units))
     mean, squares = total
     largest, low, high = (np.full(series.n_units, value) for value in (0.0, np.inf, -np.inf))
-    for start, stop in _parts(series):
-        part = series.read(start, stop).astype(float, copy=False)
-        if not np.all(np.isfinite(part)):
-            raise ValueError(f"{name} must be finite, but holds NaN or infinity")
+    for start, stop, part in _finite_parts(series, name):
         np.maximum(largest, np.abs(part).max(axis=0, initial=0.0), out=largest)
         if counted is not None:
             part = part[counted[start:stop]]
@@ -176,6 +173,25 @@ def check_inputs(
             "bias replaces"
         )
     return np.where((spread > 0) & (np.abs(mean) > deviation), mean, 0.0), largest
+
+
+def largest_values(series: Series, name: str) -> NDArray[np.float64]:
+    """Return the largest absolute value of each unit, at least 1 for whole numbers; raise unless finite."""
+    if series.is_whole:
+        return _largest_whole(series)
+    largest = np.zeros(series.n_units)
+    for _, _, part in _finite_parts(series, name):
+        np.maximum(largest, np.abs(part).max(axis=0, initial=0.0), out=largest)
+    return largest
+
+
+def _finite_parts(series, name):
+    """Yield start, stop and values, in double precision, of each part; raise unless they are finite."""
+    for start, stop in _parts(series):
+        part = series.read(start, stop).astype(float, copy=False)
+        if not np.all(np.isfinite(part)):
+            raise ValueError(f"{name} must be finite, but holds NaN or infinity")
+        yield start, stop, part
 
 
 def _largest_whole(series):

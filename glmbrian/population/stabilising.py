@@ -2,14 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..support.validation import real
-from .blocks import Recorded
-from .scoring import of_trains, rates_at_rest
+from .data import rates_within_bounds
+from .design import Design
+from .information import to_one_scale
+from .objective import likelihood
 from .stability import Setting, checked_setting, log_gains
 from .standard_errors import connections
 
@@ -20,29 +23,26 @@ if TYPE_CHECKING:
 #: decide.
 _MARGIN = 1e-3
 
-_MOST_STEPS = 60
-
 #: A change of a weight from the fit costs half of this times its square, in nats: where the data say
 #: nothing, such as at lags at which no spike came, weights stay near those of the fit.
 _STIFFNESS = 0.1
 
-#: The largest change of a parameter in one step: the constraint is far from linear.
-_LONGEST_STEP = 1.0
+#: The search ends when a step changes the log-likelihood by less (in nats).
+_SMALLEST_GAIN = 1e-6
 
-#: By how much the logarithm of the gain may fall in one step, and the smallest part of a step.
-_LARGEST_FALL = 0.2
-_SHORTEST = 1e-5
+#: How often the way to the nearest stable mixture is halved.
+_HALVINGS = 10
 
-#: The search ends when a step would change the log-likelihood by less (in nats).
-_SMALLEST_GAIN = 1e-4
+#: What is added to the diagonal of the information on one scale, against rounding.
+_ROUNDING = 1e-9
 
-#: The most values in a design matrix that is kept between steps (256 MiB).
-MOST_KEPT = 2**25
+#: The most values in a design matrix that is kept between steps (8 MiB).
+MOST_KEPT = 2**20
 
 
 def stabilise(
     population: "GLMPopulation",
-    data: Recorded,
+    design: Design,
     max_rate: ArrayLike | None = None,
     recurrent: str | Sequence[str] | None = None,
     bound: float = 0.7,
@@ -56,7 +56,7 @@ def stabilise(
     bound = real(bound, "bound", 0, 1, strict=True)
     if bound == 1:
         raise ValueError("bound must be below 1, since gains below 1 are stable")
-    setting = setting_of_data(population, data, max_rate, recurrent)
+    setting = setting_of_data(population, design, max_rate, recurrent)
     hopeless = np.flatnonzero(setting.rates >= bound * setting.max_rate)
     if hopeless.size:
         raise ValueError(
@@ -77,182 +77,168 @@ def stabilise(
     stable.why_no_standard_errors = "it is under the constraint of stability"
     limit = np.log(bound)
     connected = connections(population)
+    free = design.free({name: connected[name] for name in setting.recurrent})
     for i in range(population.n):
         if log_gains(population, setting, i)[0].max() > limit:
-            _Neuron(stable, data, setting, i, connected).constrain(limit)
+            _Neuron(stable, design, setting, i, free[i]).constrain(limit)
     return stable
 
 
 def setting_of_data(
     population: "GLMPopulation",
-    data: Recorded,
+    design: Design,
     max_rate: ArrayLike | None = None,
     recurrent: str | Sequence[str] | None = None,
 ) -> Setting:
     """Return what stability is judged by: the rates of recorded data, and the drive in them."""
-    setting = checked_setting(population, rates_at_rest(data), max_rate, recurrent, None)
-    driving = [name for name in population.kernels if name not in setting.recurrent]
-    if not driving:
+    rates = rates_within_bounds(design.counts(), design.n_rows)
+    setting = checked_setting(population, rates, max_rate, recurrent, None)
+    driving = np.zeros((design.n, design.n_parameters), dtype=bool)
+    for name, columns in design.columns.items():
+        driving[:, columns] = name not in setting.recurrent
+    if not driving.any():
         return setting
-    total, squares = np.zeros((2, population.n))
-    for block in data.blocks():
-        u = block.potential_of(population, driving)
+    everyone, parameters = np.arange(design.n), np.where(driving, design.parameters_of(population), 0.0)
+    total, squares = np.zeros((2, design.n))
+    for block in design.blocks:
+        u = design.potential(design.rows(block, everyone), parameters)
         total, squares = total + u.sum(axis=0), squares + (u**2).sum(axis=0)
-    mean = total / data.n_counted
+    mean = total / design.n_rows
     return replace(
-        setting, drive=mean, drive_variance=np.maximum(squares / data.n_counted - mean**2, 0.0)
+        setting, drive=mean, drive_variance=np.maximum(squares / design.n_rows - mean**2, 0.0)
     )
 
 
 class _Neuron:
-    """One neuron under the constraint: its free parameters are those of `population`, changed in place."""
+    """One neuron under the constraint; `population` gets its parameters."""
 
-    def __init__(self, population, data, setting, index, connected):
-        self.population, self.setting, self.index = population, setting, index
-        self.connected = {name: connected[name][:, index] for name in setting.recurrent}
-        self.data = data
-        size = self.get().size
-        self.kept = list(self._parts()) if data.n_counted * size <= MOST_KEPT else None
+    def __init__(self, population, design, setting, index, free):
+        self.population, self.design, self.setting, self.index = population, design, setting, index
+        self.free = free
+        self.start = design.parameters_of(population)[index]
+        self.fitted = self.start[free]
+        size = self.fitted.size
+        self.kept = list(self._parts()) if design.n_rows * size <= MOST_KEPT else None
         # The bias is always determined, other parameters perhaps not.
         self.ridge = np.where(np.arange(size) > 0, _STIFFNESS, 0.0)
-        self.fitted, self.tilt = self.get(), np.zeros(size)
+        self.tilt = np.zeros(size)
         self.tilt = self.objective(self.fitted)[1]
 
-    def get(self):
-        """Return the free parameters: bias, weights of connections, feedback weights."""
-        own, i = self.population, self.index
-        parts = [own.bias[[i]]]
-        parts += [own.weights[name][chosen, i].ravel() for name, chosen in self.connected.items()]
-        if own.feedback_basis is not None:
-            parts.append(own.feedback_weights[i])
-        return np.concatenate(parts)
-
     def set(self, parameters):
-        own, i, start = self.population, self.index, 1
-        own.bias[i] = parameters[0]
-        for name, chosen in self.connected.items():
-            shape = (int(chosen.sum()), own.kernels[name].n_basis)
-            stop = start + shape[0] * shape[1]
-            own.weights[name][chosen, i] = parameters[start:stop].reshape(shape)
-            start = stop
-        if own.feedback_basis is not None:
-            own.feedback_weights[i] = parameters[start:]
+        """Give the population these free parameters."""
+        own, i, every = self.population, self.index, self.start.copy()
+        every[self.free] = parameters
+        own.bias[i] = every[0]
+        for name in self.setting.recurrent:
+            own.weights[name][:, i] = every[self.design.columns[name]].T
+        if own.feedback_weights is not None:
+            own.feedback_weights[i] = every[self.design.n_common :]
 
     def objective(self, parameters):
-        """Return the tilted log-likelihood, its gradient, and the Fisher information."""
-        g = self.population.activation
-        value, gradient = 0.0, np.zeros(parameters.size)
-        information = np.zeros((parameters.size, parameters.size))
-        for design, fixed, spikes in self.kept if self.kept is not None else self._parts():
-            u = fixed + design @ parameters
-            value += of_trains(u[:, np.newaxis], spikes[:, np.newaxis], g)[0]
-            gradient += design.T @ g.log_probability_slope(u, spikes)
-            weights = -g.log_spike_slope(u) * g.log_silence_slope(u)
-            information += design.T @ (weights[:, np.newaxis] * design)
+        """Return the tilted log-likelihood, and its gradient."""
         moved = parameters - self.fitted
-        value -= self.tilt @ parameters + 0.5 * moved @ (self.ridge * moved)
-        return value, gradient - self.tilt - self.ridge * moved, information + np.diag(self.ridge)
+        value = -self.tilt @ parameters - 0.5 * moved @ (self.ridge * moved)
+        gradient = -self.tilt - self.ridge * moved
+        for u, columns, spikes in self._potentials(parameters):
+            of_block, slope, _ = likelihood(u, spikes, self.population.activation, False)
+            value += of_block[0]
+            gradient += columns.T @ slope[:, 0]
+        return value, gradient
+
+    def information(self):
+        """Return the Fisher information of the fit, with the cost of moving away from it."""
+        information = np.diag(self.ridge)
+        for u, columns, spikes in self._potentials(self.fitted):
+            weights = likelihood(u, spikes, self.population.activation, True)[2]
+            information += columns.T @ (weights * columns)
+        return information
+
+    def _potentials(self, parameters):
+        for columns, fixed, spikes in self._parts() if self.kept is None else self.kept:
+            yield (fixed + columns @ parameters)[:, np.newaxis], columns, spikes
 
     def _parts(self):
-        """Yield the design matrix, what fixed weights add to the potential, and the spikes, by blocks."""
-        own, i = self.population, self.index
-        start = self.get()
-        free = [np.repeat(chosen, own.kernels[name].n_basis) for name, chosen in self.connected.items()]
-        free = np.concatenate([[True], *free]).astype(bool)
-        for block in self.data.blocks():
-            common = block.columns(own, self.connected)[:, free]
-            design = np.hstack([common, block.own_columns(own, i)])
-            yield design, block.potential(own)[:, i] - design @ start, block.spikes[:, i]
+        """Yield free columns, what the other parameters add to the potential, and the spikes, by blocks."""
+        for block in self.design.blocks:
+            rows = self.design.rows(block, np.array([self.index]))
+            columns = rows.common if rows.own is None else np.hstack([rows.common, rows.own[:, :, 0]])
+            yield columns[:, self.free], columns[:, ~self.free] @ self.start[~self.free], rows.spikes
 
     def gains(self, parameters):
         """Return the logarithms of the gains along the path of rates, and their slopes."""
         self.set(parameters)
         own, i = self.population, self.index
         values, slopes = log_gains(own, self.setting, i)
-        parts = [slopes.bias[:, np.newaxis]]
-        for name, chosen in self.connected.items():
+        every = np.zeros((len(values), self.design.n_parameters))
+        every[:, 0] = slopes.bias
+        for name in self.setting.recurrent:
             basis = own.kernels[name].matrix
             by_kernel = slopes.coupling[:, :, : len(basis)].copy()
             by_kernel[:, i] = slopes.own[:, : len(basis)]
-            parts.append((by_kernel[:, chosen] @ basis).reshape(len(values), -1))
+            every[:, self.design.columns[name]] = (by_kernel @ basis).swapaxes(1, 2)
         if own.feedback_basis is not None:
             basis = own.feedback_basis.matrix
-            parts.append(slopes.own[:, : len(basis)] @ basis)
-        return values, np.hstack(parts)
+            every[:, self.design.n_common :] = slopes.own[:, : len(basis)] @ basis
+        return values, every[:, self.free]
 
     def constrain(self, limit):
         """Climb to the largest objective under the limit, by sequential quadratic programming.
 
-        The limit comes nearer step by step, since the constraint is far from linear.
+        The constraint is far from linear, so the climb begins where it is met.
         """
-        limit = limit - _MARGIN
-        here = self.get()
-        value, gradient, information = self.objective(here)
-        gains, slopes = self.gains(here)
-        for _ in range(_MOST_STEPS):
-            goal = max(limit, gains.max() - _LARGEST_FALL)
-            step, multipliers = _constrained_step(gradient, information, gains - goal, slopes)
-            # A nat of excess costs more than it can bring.
-            price = 2 * multipliers.sum()
-            excess = max(gains.max() - goal, 0.0)
-            promised = gradient @ step - 0.5 * step @ information @ step + price * excess
-            if goal == limit and excess <= _MARGIN / 2 and promised < _SMALLEST_GAIN:
-                break
-            length = min(1.0, _LONGEST_STEP / max(np.abs(step).max(), _LONGEST_STEP))
-            while length > _SHORTEST:
-                there = here + length * step
-                new_value, *rest = self.objective(there)
-                new_gains, new_slopes = self.gains(there)
-                gain = new_value - value + price * (excess - max(new_gains.max() - goal, 0.0))
-                if gain >= 1e-4 * length * promised:
-                    break
-                length /= 2
-            else:
-                break
-            here, value, (gradient, information) = there, new_value, rest
-            gains, slopes = new_gains, new_slopes
-        if gains.max() > limit + _MARGIN / 2:
-            here = self._surely_stable(here, limit)
-        self.set(here)
+        # SciPy's optimisers take long to import.
+        from scipy.linalg import cholesky, solve_triangular
+        from scipy.optimize import minimize
 
-    def _surely_stable(self, parameters, limit):
-        """Return the nearest stable mixture with a neuron that has its rate and no feedback."""
-        safe = np.zeros(parameters.size)
+        limit = limit - _MARGIN
+        # In these coordinates the objective is round: z = root.T @ (parameters - fitted).
+        scaled, scale, _ = to_one_scale(self.information())
+        root = scale[:, np.newaxis] * cholesky(scaled + _ROUNDING * np.eye(scale.size), lower=True)
+
+        def at(z):
+            return self.fitted + solve_triangular(root, z, lower=True, trans="T", check_finite=False)
+
+        def climbing(z):
+            value, gradient = self.objective(at(z))
+            return -value, -solve_triangular(root, gradient, lower=True, check_finite=False)
+
+        @lru_cache(maxsize=1)
+        def below(z):
+            values, slopes = self.gains(at(np.frombuffer(z)))
+            return limit - values, -solve_triangular(root, slopes.T, lower=True, check_finite=False).T
+
+        start = self._surely_stable(limit)
+        # Steps that lead too far are taken back.
+        with np.errstate(all="ignore"):
+            found = minimize(
+                climbing,
+                root.T @ (start - self.fitted),
+                jac=True,
+                method="SLSQP",
+                constraints={
+                    "type": "ineq",
+                    "fun": lambda z: below(z.tobytes())[0],
+                    "jac": lambda z: below(z.tobytes())[1],
+                },
+                options={"ftol": _SMALLEST_GAIN},
+            )
+            best = at(found.x)
+            is_better = self.objective(best)[0] >= self.objective(start)[0]
+            is_stable = self.gains(best)[0].max() <= limit + _MARGIN / 2
+        self.set(best if is_better and is_stable else start)
+
+    def _surely_stable(self, limit):
+        """Return the nearest stable mixture of the fit with a neuron that has its rate and no feedback."""
+        safe = np.zeros(self.fitted.size)
         safe[0] = _potential_of_rate(self.setting, self.index, self.population.activation)
         low, high = 0.0, 1.0
-        for _ in range(40):
+        for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            if self.gains(safe + middle * (parameters - safe))[0].max() <= limit:
+            if self.gains(safe + middle * (self.fitted - safe))[0].max() <= limit:
                 low = middle
             else:
                 high = middle
-        return safe + low * (parameters - safe)
-
-
-def _constrained_step(gradient, information, excess, slopes):
-    """Return the best step in the quadratic model with linear constraints, and multipliers.
-
-    Least-distance programming by non-negative least squares (Lawson and Hanson, 1974, chapter 23).
-    """
-    from scipy.linalg import cholesky, solve_triangular
-    from scipy.optimize import nnls
-
-    scale = np.sqrt(np.maximum(np.diag(information), 1e-12))
-    ridge = 1e-9 * np.eye(scale.size)
-    root = cholesky(information / np.outer(scale, scale) + ridge, lower=True)
-    free = solve_triangular(root, gradient / scale, lower=True)
-    directions = solve_triangular(root, (slopes / scale).T, lower=True)
-    needed = excess + free @ directions
-    multipliers = np.zeros(len(excess))
-    if needed.max() > 0:
-        matrix = np.vstack([-directions, needed])
-        target = np.append(np.zeros(scale.size), 1.0)
-        found, _ = nnls(matrix, target, maxiter=100 * len(excess))
-        residual = matrix @ found - target
-        if residual[-1] < -1e-14:
-            free = free + residual[:-1] / -residual[-1]
-            multipliers = found / -residual[-1]
-    return solve_triangular(root, free, lower=True, trans="T") / scale, multipliers
+        return safe + low * (self.fitted - safe)
 
 
 def _potential_of_rate(setting, neuron, activation):

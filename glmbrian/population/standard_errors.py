@@ -1,16 +1,17 @@
 """How sure fitted parameters are: standard errors from the Fisher information."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.bases import Basis
 from ..support.validation import choice
-from .blocks import Recorded
+from ..support.workers import Workers
+from .design import Design
 from .information import axes_of, to_one_scale
+from .objective import evaluate
 
 if TYPE_CHECKING:
     from .population import GLMPopulation
@@ -118,57 +119,57 @@ class StandardErrors:
         return _of_kernels(self.feedback_covariance, self.feedback_basis)
 
 
-def fisher_standard_errors(
-    population: "GLMPopulation",
-    data: Recorded,
-    connected: Mapping[str, NDArray[np.bool_]] | None = None,
-) -> StandardErrors:
-    """Return the standard errors of a population at the maximum of the likelihood of `data`.
+def fisher_standard_errors(population: "GLMPopulation", design: Design) -> StandardErrors:
+    """Return the standard errors of a population at the maximum of the likelihood of its data.
 
     Parameters
     ----------
     population : GLMPopulation
-    data : Recorded
-    connected : dict of str to ndarray of bool, shape (n_source, n), optional
-        The pairs that have weights; by default those whose weights are not all 0.
+    design : Design
+        Of the data.
 
     Returns
     -------
     StandardErrors
     """
-    if connected is None:
-        connected = connections(population)
-    n, bases = population.n, population.kernels
-    n_common = 1 + sum(len(population.weights[name]) * bases[name].n_basis for name in bases)
-    n_own = 0 if population.feedback_basis is None else population.feedback_basis.n_basis
-    size = n_common + n_own
-    variances, covariance = np.full((n, size), np.nan), {}
+    n, size = design.n, design.n_parameters
+    parameters, free = design.parameters_of(population), design.free(connections(population))
+    variances = np.full((n, size), np.nan)
+    covariances: dict[str, list[np.ndarray]] = {name: [] for name in design.columns}
+    own = []
     at_once = max(1, MOST_VALUES // size**2)
     for first in range(0, n, at_once):
-        chosen = range(first, min(n, first + at_once))
-        for i, information in zip(chosen, _information(population, data, chosen, size)):
-            own = [np.repeat(connected[name][:, i], bases[name].n_basis) for name in bases]
-            free = np.flatnonzero(np.concatenate([[True], *own, np.ones(n_own, bool)]))
-            found = np.full((size, size), np.nan)
-            found[np.ix_(free, free)] = inverse(information[np.ix_(free, free)])
-            variances[i] = np.diag(found)
-            covariance[i] = _diagonal_blocks(found, population, n_common)
-    errors = np.sqrt(variances)
-    weights, covariances, start = {}, {}, 1
-    for name, basis in bases.items():
-        n_source = len(population.weights[name])
-        stop = start + n_source * basis.n_basis
-        weights[name] = errors[:, start:stop].reshape(n, n_source, -1).swapaxes(0, 1)
-        covariances[name] = np.stack([covariance[i][name] for i in range(n)], axis=1)
-        start = stop
-    fed_back = n_own > 0
+        chosen = np.arange(first, min(n, first + at_once))
+        with Workers() as workers:
+            found = evaluate(
+                design,
+                chosen,
+                parameters[chosen],
+                population.activation,
+                workers,
+                free[chosen],
+                every=1,
+            )
+        information: Any = found.information  # not None, since `every` is above 0
+        for i, of_neuron in zip(chosen, information):
+            there = np.ix_(free[i], free[i])
+            covariance = np.full((size, size), np.nan)
+            covariance[there] = inverse(of_neuron[there])
+            variances[i] = np.diag(covariance)
+            for name, columns in design.columns.items():
+                weights = columns.T  # of each source
+                covariances[name].append(
+                    covariance[weights[:, :, np.newaxis], weights[:, np.newaxis, :]]
+                )
+            own.append(covariance[design.n_common :, design.n_common :])
+    bias, errors, feedback = design.by_name(np.sqrt(variances))
     return StandardErrors(
-        errors[:, 0],
-        weights,
-        errors[:, n_common:] if fed_back else None,
-        covariances,
-        np.stack([covariance[i][None] for i in range(n)]) if fed_back else None,
-        dict(bases),
+        bias,
+        errors,
+        feedback,
+        {name: np.stack(of_neurons, axis=1) for name, of_neurons in covariances.items()},
+        np.stack(own) if design.n_own else None,
+        dict(population.kernels),
         population.feedback_basis,
     )
 
@@ -190,34 +191,6 @@ def inverse(information: NDArray[np.float64]) -> NDArray[np.float64]:
     covariance[open_, :] = covariance[:, open_] = np.nan
     covariance[open_, open_] = np.inf
     return covariance
-
-
-def _information(population, data, chosen, size):
-    """Return the Fisher information (size, size) of each of the `chosen` neurons."""
-    total = np.zeros((len(chosen), size, size))
-    activation = population.activation
-    for block in data.blocks():
-        u = block.potential(population)
-        weights = -activation.log_spike_slope(u) * activation.log_silence_slope(u)
-        common = block.columns(population, population.kernels)
-        for number, i in enumerate(chosen):
-            design = np.hstack([common, block.own_columns(population, i)])
-            part = np.sqrt(weights[:, [i]]) * design
-            total[number] += part.T @ part
-    return total
-
-
-def _diagonal_blocks(covariance, population, n_common):
-    """Return the covariances of the weights of each pair, by kernel; of the feedback under None."""
-    found, start = {}, 1
-    for name, basis in population.kernels.items():
-        size, stop = basis.n_basis, start + len(population.weights[name]) * basis.n_basis
-        found[name] = np.stack(
-            [covariance[at : at + size, at : at + size] for at in range(start, stop, size)]
-        )
-        start = stop
-    found[None] = covariance[n_common:, n_common:]
-    return found
 
 
 def _of_kernels(covariance, basis):

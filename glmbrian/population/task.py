@@ -5,25 +5,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from brian2 import Quantity, second
+from brian2 import Quantity
 from numpy.typing import ArrayLike, NDArray
 
-from ..brian.arguments import seconds
 from ..brian.connectivity import find_pairs
 from ..brian.neurons import stacked
-from ..brian.time_steps import in_steps
 from ..core.activations import Activation, get_activation
 from ..core.bases import Basis, as_basis
-from ..support.validation import choice, flag, integer, real, warn
-from .data import by_kernel, checked_mask, kernels_by_name, rates_within_bounds
+from ..support.validation import choice, flag, real, warn
+from .data import kernels_by_name, rates_within_bounds
 from .design import Design
 from .maximiser import bias_of_rate
 from .penalties import PENALTIES, Penalty
 from .population import GLMPopulation
-from .series import Series, as_series, check_inputs, check_trains, fingerprints
-
-#: How far a time may be from a multiple of the step, in steps.
-_STEP_ROUNDING = 1e-3
+from .recorded import recorded
+from .series import check_inputs, check_trains, fingerprints
 
 
 class FitTask:
@@ -69,19 +65,12 @@ class FitTask:
         if feedback_basis is not None:
             self.feedback_basis = as_basis(feedback_basis, "feedback_basis")
         self.activation = get_activation(activation)
-        self._read(outputs, inputs, dt, mask is not None or epochs is not None)
-        rows = checked_mask(mask, self.n_steps)
-        counted = seen = None if isinstance(rows, slice) else rows
-        steps = checked_epochs(epochs, self.n_steps, self.dt, self._t_start)
-        if epochs is not None:
-            within = np.zeros(self.n_steps, dtype=bool)
-            for start, stop in steps:
-                within[start:stop] = True
-            if counted is not None:
-                within &= counted
-            if not within.any():
-                raise ValueError("mask must leave at least one step of the epochs")
-            seen = within
+        data = recorded(outputs, inputs, self.kernels, dt, mask, epochs)
+        self.inputs, self.outputs, self.dt = data.inputs, data.outputs, data.dt
+        self.n_steps, self.n = data.n_steps, data.outputs.n_units
+        if self.n == 0:
+            raise ValueError("outputs must have at least one neuron")
+        seen = data.counted()
         scales = {name: check_inputs(x, f"inputs[{name!r}]", seen) for name, x in self.inputs.items()}
         check_trains(self.outputs, "outputs")
         connected = _connected(connect, {name: x.n_units for name, x in self.inputs.items()}, self.n)
@@ -93,32 +82,14 @@ class FitTask:
             self.kernels,
             self.outputs,
             None if self._shared is not None else self.feedback_basis,
-            steps,
-            counted,
+            data.epochs,
+            data.mask,
             {name: offset for name, (offset, _) in scales.items()},
             {name: largest for name, (_, largest) in scales.items()},
         )
         self.free = self._free(connected)
         self.penalty = self._penalty(kind, penalise_feedback)
         self.find_fitted()
-
-    def _read(self, outputs, inputs, dt, has_gaps):
-        given = by_kernel(inputs, "inputs", self.kernels)
-        labels = {name: f"inputs[{name!r}]" for name in self.kernels}
-        data = {labels[name]: given[name] for name in self.kernels}
-        data["outputs"] = outputs
-        arrays, self.dt = in_steps(data, dt, has_gaps, as_events=True)
-        n_steps: Any = "T"
-        self.inputs: dict[str, Series] = {}
-        for name, label in labels.items():
-            self.inputs[name] = as_series(arrays[label], label, n_steps, "n_source")
-            n_steps = self.inputs[name].n_steps
-        self.outputs = as_series(arrays["outputs"], "outputs", n_steps, "n")
-        self.n_steps, self.n = self.outputs.n_steps, self.outputs.n_units
-        if self.n == 0:
-            raise ValueError("outputs must have at least one neuron")
-        starts = [float(value.t_start) for value in data.values() if hasattr(value, "t_start")]
-        self._t_start = starts[0] if starts else 0.0
 
     def _leave_to_feedback(self, connected, connect, is_penalised):
         """Remove each neuron's own train from `connected` if the feedback kernel already covers it.
@@ -166,9 +137,7 @@ class FitTask:
                 return
 
     def _free(self, connected):
-        free = np.ones((self.n, self.design.n_parameters), dtype=bool)
-        for name, columns in self.design.columns.items():
-            free[:, columns] = connected[name].T[:, np.newaxis, :]
+        free = self.design.free(connected)
         if self._shared is not None:
             free[np.arange(self.n)[:, np.newaxis], self._shared_columns()] = True
         return free
@@ -204,17 +173,6 @@ class FitTask:
             for label in range(own.max(initial=-1) + 1)
         ]
 
-    def _counts(self):
-        """Return the number of spikes of each neuron in the steps that count."""
-        counts = np.zeros(self.n, dtype=np.int64)
-        for block in self.design.blocks:
-            for _, start, stop in block:
-                spikes = self.outputs.read(start, stop) != 0
-                if self.design.mask is not None:
-                    spikes = spikes[self.design.mask[start:stop]]
-                counts += spikes.sum(axis=0)
-        return counts
-
     def with_mask(self, mask: NDArray[np.bool_]) -> "FitTask":
         """Return the same task with other steps that count."""
         other = copy.copy(self)
@@ -224,7 +182,7 @@ class FitTask:
 
     def find_fitted(self) -> None:
         """Count the spikes, and find the neurons that can be fitted."""
-        self.counts = self._counts()
+        self.counts = self.design.counts()
         self.fitted = np.flatnonzero((self.counts > 0) & (self.counts < self.design.n_rows))
 
     def start(self) -> NDArray[np.float64]:
@@ -258,23 +216,18 @@ class FitTask:
     def population(self, parameters: NDArray[np.float64]) -> GLMPopulation:
         """Return the population with these parameters, shape (n, n_parameters)."""
         parameters = self.design.uncentred(parameters)
-        feedback_weights = None
+        shared = None
         if self._shared is not None:
             everyone, columns = np.arange(self.n)[:, np.newaxis], self._shared_columns()
-            feedback_weights = parameters[everyone, columns]
+            shared = parameters[everyone, columns]
             parameters[everyone, columns] = 0.0
-        elif self.feedback_basis is not None:
-            feedback_weights = parameters[:, self.design.n_common :]
-        weights = {
-            name: parameters[:, columns].transpose(2, 0, 1)
-            for name, columns in self.design.columns.items()
-        }
+        bias, weights, own = self.design.by_name(parameters)
         return GLMPopulation(
-            parameters[:, 0],
+            bias,
             self.kernels,
             weights,
             self.feedback_basis,
-            feedback_weights,
+            own if shared is None else shared,
             self.activation,
             self.dt,
         )
@@ -283,63 +236,6 @@ class FitTask:
 def checked_strength(strength: Any, name: str = "strength") -> float:
     """Return the strength of a penalty."""
     return real(strength, name, 0)
-
-
-def checked_epochs(
-    epochs: Sequence[tuple[Any, Any]] | None, n_steps: int, dt: Quantity | None, t_start: float = 0.0
-) -> list[tuple[int, int]]:
-    """Return epochs as sorted pairs of steps.
-
-    Parameters
-    ----------
-    epochs : sequence of (start, stop), or None
-        In steps, or times if the step `dt` is known; None for all steps.
-    n_steps : int
-    dt : Quantity or None
-    t_start : float
-        The time of the first step, in seconds.
-    """
-    if epochs is None:
-        return [(0, n_steps)]
-    try:
-        pairs = [tuple(pair) for pair in epochs]
-    except TypeError:
-        pairs = []
-    if isinstance(epochs, str) or any(len(pair) != 2 for pair in pairs):
-        pairs = []
-    if not pairs:
-        raise ValueError(f"epochs must be one or more pairs (start, stop), got {epochs!r}")
-    steps = []
-    for number, pair in enumerate(pairs):
-        name = f"epochs[{number}]"
-        start, stop = (_as_step(value, name, dt, t_start) for value in pair)
-        if not 0 <= start < stop <= n_steps:
-            raise ValueError(
-                f"{name} must begin at step 0 or later and end after that, by the step {n_steps}, where "
-                f"the data end; got {start} to {stop}"
-            )
-        steps.append((start, stop, number))
-    steps.sort()
-    for (_, stop, earlier), (start, _, later) in zip(steps[:-1], steps[1:]):
-        if start < stop:
-            raise ValueError(
-                f"epochs must not overlap, but epochs[{earlier}] ends at step {stop} and "
-                f"epochs[{later}] begins at step {start}"
-            )
-    return [(start, stop) for start, stop, _ in steps]
-
-
-def _as_step(value, name, dt, t_start):
-    if not isinstance(value, Quantity):
-        return integer(value, f"{name}: start and stop", -(2**62))
-    if dt is None:
-        raise ValueError(f"{name} has times, so dt must be given: the duration of a step, such as 1*ms")
-    step = (float(seconds(value, name)) - t_start) / float(dt)
-    if abs(step - round(step)) > _STEP_ROUNDING:
-        raise ValueError(
-            f"{name} must begin and end with a step of {dt}, counted from {t_start * second}, got {value}"
-        )
-    return round(step)
 
 
 def _connected(connect, n_sources, n):

@@ -10,7 +10,8 @@ from sklearn.metrics import log_loss
 
 import glmbrian as glm
 from glmbrian.interop import Recording
-from glmbrian.population import blocks, standard_errors
+from glmbrian.population import standard_errors
+from glmbrian.population.recorded import read
 
 every_activation = pytest.mark.parametrize("activation", ["sigmoid", "probit", "cloglog"])
 
@@ -66,7 +67,8 @@ def fitted():
 
 
 def test_data_are_longer_than_a_block(recorded):
-    assert len(recorded[1]) > 2 * blocks.BLOCK
+    population, x, y = recorded
+    assert len(read(population, y, {"stimulus": x, "coupling": y}).blocks) > 1
 
 
 def test_log_likelihoods_and_score_are_those_of_the_firing_probabilities(recorded):
@@ -110,7 +112,7 @@ def test_data_may_be_recordings_memory_maps_and_any_numbers(tmp_path):
 
 def test_wrong_data_are_found_in_any_block():
     population = glm.GLMPopulation.from_kernels([-1.0], {"coupling": [[[0.5]]]})
-    y = np.zeros((3 * blocks.BLOCK, 1))
+    y = np.zeros((100_000, 1))
     y[5] = 1
     x = y.copy()
     x[-1] = np.nan

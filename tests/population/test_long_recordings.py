@@ -141,6 +141,26 @@ def test_memory_does_not_grow_with_the_recording(tmp_path):
     assert used[1] < 1.3 * used[0] < 8 * 13 * 400_000
 
 
+@pytest.mark.exhaustive
+def test_more_than_two_thousand_parameters_reach_the_maximum():
+    """The gradient by sums over lags, at the end of the fit."""
+    rng = np.random.default_rng(0)
+    n_steps, n_source = 40_000, 700
+    x = rng.random((n_steps, n_source)) < 0.05
+    true = glm.GLMPopulation([-2.0], BASIS, 0.3 * rng.normal(size=(n_source, 1, 3)))
+    y = rng.random((n_steps, 1)) < true.firing_probability(x)
+    fitted = fit(y, x, BASIS)
+    residual = (y - fitted.firing_probability(x))[:, 0]
+    by_lag = [x[:-lag].T @ residual[lag:] for lag in range(1, BASIS.window + 1)]
+    gradient = np.append(np.stack(by_lag, axis=1) @ BASIS.matrix, residual.sum())
+    assert gradient.size == 2101 and fitted.fit_.status == ["converged"]
+    # Within 1e-8 standard errors of the maximum, no entry is above 1e-8 times the root of its
+    # information, which is at most a quarter of the squared column.
+    largest = max(1.0, BASIS.matrix.sum(axis=0).max())
+    bound = 1e-8 * largest * np.sqrt(n_steps / 4)
+    assert np.abs(gradient).max() <= bound and fitted.fit_.gradient[0] <= bound
+
+
 def test_threads_do_not_change_the_result(monkeypatch):
     y = trains(30_000, 3)
     want = weights_of(fit(y, {"coupling": y}, {"coupling": BASIS}, BASIS))

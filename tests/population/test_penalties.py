@@ -6,6 +6,7 @@ from sklearn.linear_model import LogisticRegression
 
 import glmbrian as glm
 from glmbrian.core.likelihoods import filtered_in_chunks
+from glmbrian.population import fitting, maximiser
 
 BASIS = glm.RaisedCosineBasis(3, 6)
 N_SOURCE, N = 5, 2
@@ -277,3 +278,56 @@ def test_bad_selection_is_named(change, says):
     )
     with pytest.raises((TypeError, ValueError), match=f"^{says}"):
         glm.select_strength(**{**good, **change})
+
+
+@pytest.fixture
+def interrupted_after(monkeypatch):
+    """Let the user press Ctrl-C in the first pass over the data after so many fits on a path."""
+
+    def arrange(n_fits):
+        real_maximise, real_evaluate, fits = fitting.maximise, maximiser.evaluate, []
+
+        def maximise(*args):
+            fits.append(args)
+            return real_maximise(*args)
+
+        def evaluate(*args, **kwds):
+            if len(fits) > n_fits:
+                raise KeyboardInterrupt
+            return real_evaluate(*args, **kwds)
+
+        monkeypatch.setattr(fitting, "maximise", maximise)
+        monkeypatch.setattr(maximiser, "evaluate", evaluate)
+
+    return arrange
+
+
+@pytest.mark.parametrize(
+    "n_fits, says", [(1, "after 0 of 3 folds, so nothing"), (5, "after 2 of 3 folds")]
+)
+def test_interrupted_cross_validation_says_what_it_has_found(data, interrupted_after, n_fits, says):
+    x, y = data
+    given = dict(penalty="group", strengths=[3.0, 300.0], n_folds=3)
+    whole = glm.select_strength(y, x, BASIS, **given)
+    interrupted_after(n_fits)
+    with pytest.raises(KeyboardInterrupt, match=f"^select_strength was interrupted {says}") as stopped:
+        glm.select_strength(y, x, BASIS, **given)
+    if n_fits == 5:
+        mean = whole.scores[:, :2].mean(axis=1).round(4)
+        assert f"{{300.0: {mean[0]}, 3.0: {mean[1]}}}" in str(stopped.value)
+        assert "fit_population(..., penalty='group', strength=3.0)" in str(stopped.value)
+
+
+def test_interrupted_last_fit_gives_back_the_selection(data, interrupted_after):
+    x, y = data
+    given = dict(penalty="group", strengths=[3.0, 300.0], n_folds=3)
+    whole = glm.select_strength(y, x, BASIS, **given)
+    strong = glm.fit_population(y, x, BASIS, penalty="group", strength=300.0)
+    interrupted_after(7)  # after the first of two fits to all steps
+    with pytest.warns(RuntimeWarning, match=r"^the fit was interrupted: the neurons \[0, 1\]"):
+        stopped = glm.select_strength(y, x, BASIS, **given)
+    np.testing.assert_array_equal(stopped.scores, whole.scores)
+    assert stopped.best == whole.best == 3.0
+    assert stopped.population.fit_.status == ["interrupted"] * 2
+    # It began where the strongest penalty led.
+    np.testing.assert_allclose(stopped.population.bias, strong.bias, rtol=1e-3)

@@ -108,7 +108,7 @@ def test_potential_is_that_of_the_reference():
         population.feedback_basis.matrix,
         population.feedback_weights,
     )
-    np.testing.assert_array_equal(population.membrane_potential(x, y), want)
+    np.testing.assert_allclose(population.membrane_potential(x, y), want, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("activation", ["sigmoid", "probit", "cloglog"])

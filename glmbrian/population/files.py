@@ -1,0 +1,56 @@
+"""Saving a population, and loading it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from brian2 import second
+
+from ..core.activations import name_to_save
+from ..core.bases import CustomBasis
+from ..support.storage import as_path, load_npz, reading, save_npz
+
+if TYPE_CHECKING:
+    from .population import GLMPopulation
+
+
+def save_population(population: "GLMPopulation", path: str | Path) -> None:
+    """Write a population to a file (see `GLMPopulation.save`)."""
+    content = {"bias": population.bias, "activation": name_to_save(population.activation)}
+    for name, basis in population.kernels.items():
+        content[f"basis:{name}"] = basis.matrix
+        content[f"weights:{name}"] = population.weights[name]
+    if population.feedback_basis is not None:
+        content["basis:feedback"] = population.feedback_basis.matrix
+        content["weights:feedback"] = population.feedback_weights
+    if population.dt is not None:
+        content["dt"] = float(population.dt)
+    save_npz(path, content)
+
+
+def load_population(kind: type["GLMPopulation"], path: str | Path) -> "GLMPopulation":
+    """Read a population of some class from a file (see `GLMPopulation.load`)."""
+    path = as_path(path)
+    with reading(path, "GLMPopulation.save"):
+        archive = load_npz(path, _kinds_of_part, ("bias", "activation"))
+        content = archive.content
+        matrices, weights = (
+            {
+                name.partition(":")[2]: array
+                for name, array in content.items()
+                if name.startswith(f"{part}:")
+            }
+            for part in ("basis", "weights")
+        )
+        bases = {name: CustomBasis(matrix) for name, matrix in matrices.items()}
+        feedback = bases.pop("feedback", None), weights.pop("feedback", None)
+        dt = content["dt"].item() * second if "dt" in content else None
+        population = kind(content["bias"], bases, weights, *feedback, content["activation"].item(), dt)
+        archive.check()
+    return population
+
+
+def _kinds_of_part(name):
+    """Return the kinds of dtype that a part of a file may have, or None."""
+    if name == "activation":
+        return "U"
+    return "f" if name in ("bias", "dt") or name.startswith(("basis:", "weights:")) else None
