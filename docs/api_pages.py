@@ -29,6 +29,7 @@ TOPICS = {
     "glmbrian.classifier.classifier": "Classifier",
     "glmbrian.classifier.ensemble": "Classifier",
     "glmbrian.confident.decision": "Decisions that can be trusted",
+    "glmbrian.core.changes": "Decisions that can be trusted",
     **{
         f"glmbrian.robustness.{module}": "Decisions that can be trusted"
         for module in (
@@ -36,7 +37,6 @@ TOPICS = {
             "gradients",
             "intensities",
             "certificates",
-            "changes",
             "losses",
             "methods",
         )

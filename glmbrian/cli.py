@@ -225,12 +225,16 @@ def _add_classifier_options(command):
         "early_stopping": dict(action=argparse.BooleanOptionalAction, default=None,
                                help="hold out images, and stop when they are decided no better"),
         "validation_fraction": dict(type=float, metavar="FRACTION", help="fraction of images to hold out"),
+        "adversarial": dict(type=_adversarial, metavar="BUDGET[:KIND[:FRACTION]]",
+                            help="train after the worst spikes of a fraction of the images have been "
+                            "changed (add, remove or flip), at most BUDGET in each"),
         "random_state": dict(type=int, metavar="SEED", help="seed"),
     }  # fmt: skip
     defaults = {
         **GLMClassifier().get_params(),
         "window": "the larger of T and K",
         "hidden": "none",
+        "adversarial": "none",
         "random_state": 0,
     }
     command.add_argument("--paper-settings", action="store_true",
@@ -290,6 +294,22 @@ def _bias(text):
         return float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"must be a number or 'uniform', got {text!r}") from None
+
+
+def _adversarial(text):
+    from .core.adversarial import get_adversarial
+
+    budget, *rest = text.split(":", 2)
+    try:
+        settings = {"budget": int(budget), **dict(zip(("kind", "fraction"), rest))}
+        if "fraction" in settings:
+            settings["fraction"] = float(settings["fraction"])
+        get_adversarial(settings)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(
+            f"must be BUDGET[:KIND[:FRACTION]], such as 5 or 5:flip:0.5, got {text!r} ({error})"
+        ) from None
+    return settings
 
 
 # ------------------------------------------------------------------ the commands

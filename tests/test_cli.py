@@ -320,6 +320,13 @@ def test_gpu_option(option, gpu, monkeypatch, capsys):
     [
         (["train", "--bias-init", "abc"], "--bias-init: must be a number or 'uniform', got 'abc'"),
         (["export", "new", "--device", "runtime"], "'cpp_standalone'"),
+        (
+            ["train", "--adversarial", "few"],
+            "must be BUDGET[:KIND[:FRACTION]], such as 5 or 5:flip:0.5",
+        ),
+        (["train", "--adversarial", "5:swap"], "['kind'] must be one of 'add', 'remove', 'flip'"),
+        (["train", "--adversarial", "5:add:2"], "['fraction'] must be a finite number above 0"),
+        (["train", "--adversarial", "5:add:1:x"], "got '5:add:1:x'"),
     ],
 )
 def test_arguments_of_the_wrong_form(arguments, message, capsys):
@@ -332,6 +339,16 @@ def test_bias_init():
     for text, bias in (("uniform", "uniform"), ("-2.5", -2.5)):
         assert main(["train", *FAST, "--bias-init", text]) == 0
         assert glm.GLMClassifier.load("glmbrian-output/model.npz").bias_init == bias
+
+
+def test_adversarial():
+    for text, settings in (
+        ("5", {"budget": 5}),
+        ("3:add", {"budget": 3, "kind": "add"}),
+        ("3:remove:0.5", {"budget": 3, "kind": "remove", "fraction": 0.5}),
+    ):
+        assert main(["train", *FAST, "--adversarial", text]) == 0
+        assert glm.GLMClassifier.load("glmbrian-output/model.npz").adversarial == settings
 
 
 def test_interrupted_while_it_starts(monkeypatch, capsys):

@@ -229,7 +229,7 @@ def settings_of_classifier():
         random_state=1, start_state=None, verbose=False, scale_inputs=False, hidden=(),
         hidden_basis=None, hidden_feedback=None, credit="straight-through",
         learning_rate_schedule="constant", average=0.0, weight_decay=0.0, early_stopping=False,
-        validation_fraction=0.1, n_iter_no_change=10, tol=1e-4,
+        validation_fraction=0.1, n_iter_no_change=10, tol=1e-4, adversarial=None,
     )  # fmt: skip
 
 

@@ -141,6 +141,13 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         Training stops after more than this many epochs in a row without an improvement.
     tol : float
         The accuracy improves if it exceeds the best so far by this.
+    adversarial : None or mapping, optional
+        ``{"budget": 5, "kind": "flip", "fraction": 1.0}`` trains against attacks on the input
+        spikes: a `fraction` of the presentations, drawn by chance, is learned after at most
+        `budget` spikes have been changed ("add", "remove" or "flip") such that the log-likelihood
+        falls most, to first order.  Of the three only `budget` is required.  The changes are
+        chosen anew in each presentation, for the parameters that it finds.  Needs an objective
+        that clamps the outputs, and a `credit` with a gradient in the spikes; not on GeNN.
 
     Attributes
     ----------
@@ -155,7 +162,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
     classes_ : ndarray, shape (n_classes,)
     basis_ : Basis
     history_ : ndarray of float, shape (n_epochs,)
-        Mean log-likelihood of the presentations of each epoch.
+        Mean log-likelihood of the presentations of each epoch; with `adversarial`, after the
+        changes of their spikes.
     validation_scores_ : ndarray of float, shape (n_epochs,)
         With `early_stopping`, the accuracy on the presentations held out, after each epoch.
     n_presentations_ : int
@@ -239,6 +247,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
         tol: float = 1e-4,
+        adversarial: Mapping[str, Any] | None = None,
     ) -> None:
         self.decoding = decoding
         self.n_steps = n_steps
@@ -272,6 +281,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
         self.tol = tol
+        self.adversarial = adversarial
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -13,6 +13,7 @@ from sklearn.preprocessing import MinMaxScaler
 
 from .._version import __version__
 from ..core.activations import name_to_save
+from ..core.adversarial import adversarial_to_save, from_job, get_adversarial
 from ..core.bases import CustomBasis
 from ..core.credit import credit_to_save
 from ..core.objectives import objective_to_save
@@ -73,6 +74,7 @@ def check_can_be_saved(classifier: "GLMClassifier") -> None:
     objective_to_save(classifier.objective)
     credit_to_save(classifier.credit)
     schedule_to_save(classifier.learning_rate_schedule)
+    adversarial_to_save(classifier.adversarial)
 
 
 def _config(classifier):
@@ -81,6 +83,7 @@ def _config(classifier):
     parameters["decoding"] = objective_to_save(classifier.objective)
     parameters["credit"] = credit_to_save(classifier.credit)
     parameters["learning_rate_schedule"] = schedule_to_save(classifier.learning_rate_schedule)
+    parameters["adversarial"] = adversarial_to_save(classifier.adversarial)
     parameters["hidden"] = [int(size) for size in classifier.hidden]
     # JSON keeps every bit of a float.
     for name in _BASES:
@@ -202,6 +205,9 @@ def _take_settings(classifier, run, n_epochs):
         classifier.target_period = int(run["target_period"])
     classifier.learning_rate = float(run["learning_rate"])
     classifier.weight_decay = float(run.get("weight_decay", 0))  # 0.1 did not have it
+    adversarial = from_job(run)
+    if adversarial != get_adversarial(classifier.adversarial):
+        classifier.adversarial = adversarial and adversarial.settings
     if classifier.n_epochs != n_epochs:
         raise ValueError(f"job/history.bin must hold {classifier.n_epochs} epochs, got {n_epochs}")
     streams = replace(streams, train_inputs=int(run["input_key"]), order=int(run["order_key"]))

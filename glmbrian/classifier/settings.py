@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..core.activations import get_activation
+from ..core.adversarial import get_adversarial
 from ..core.bases import Basis, RaisedCosineBasis, as_basis
 from ..core.credit import get_credit
 from ..core.decisions import ON_SILENCE, ON_TIE, REJECTED
@@ -52,7 +53,24 @@ def check_settings(classifier: "GLMClassifier") -> None:
     get_schedule(classifier.learning_rate_schedule)
     real(classifier.average, "average", 0, 1)
     real(classifier.weight_decay, "weight_decay", 0)
+    _check_adversarial(classifier)
     _check_early_stopping(classifier)
+
+
+def _check_adversarial(classifier):
+    if get_adversarial(classifier.adversarial) is None:
+        return
+    if not classifier.objective.clamps_outputs:
+        raise ValueError(
+            "adversarial needs an objective that clamps the outputs, since others have no "
+            f"log-likelihood to attack, but decoding={classifier.decoding!r} leaves them free; "
+            "use adversarial=None"
+        )
+    if classifier.hidden and get_credit(classifier.credit).takes_reward:
+        raise ValueError(
+            f"adversarial needs a gradient in the spikes, but credit={classifier.credit!r} learns from "
+            "a reward; use credit='straight-through', or adversarial=None"
+        )
 
 
 def _check_early_stopping(classifier):

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.preprocessing import MinMaxScaler
 
+from ..core.adversarial import get_adversarial
 from ..core.credit import get_credit
 from ..core.schedules import rate_factors
 from ..devices import get_device
@@ -220,8 +221,8 @@ def train(classifiers: Sequence["GLMClassifier"], prepared: Prepared, n_jobs: in
     """
     device = get_device(classifiers[0].device)
     n_jobs = n_jobs if device.is_concurrent else 1
-    # Replicas share input spikes, but what hidden neurons send to the next layer is their own.
-    at_once = n_jobs if prepared.network.hidden.sizes else len(classifiers)
+    has_own_spikes = prepared.training.has_own_spikes(prepared.network)
+    at_once = n_jobs if has_own_spikes else len(classifiers)
     for start in range(0, len(classifiers), at_once):
         part = slice(start, start + at_once)
         _train_part(device, classifiers[part], prepared.of_replicas(part), n_jobs)
@@ -309,4 +310,5 @@ def _training(classifiers, streams, sample_weight, labels, classes):
         output_key=streams.train_outputs,
         sample_weights=weights,
         weight_decay=float(first.weight_decay),
+        adversarial=get_adversarial(first.adversarial),
     )

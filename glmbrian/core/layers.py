@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from ..support.validation import binary_array, finite_array, integer
 from .activations import Activation, get_activation
 from .likelihoods import (
-    correlated,
     feedback_gradient,
+    input_gradient,
     potential_of_inputs,
     potential_of_outputs,
     weight_gradient,
@@ -273,8 +273,7 @@ class Presentation:
         for layer, target, potential in zip(
             self.layers[-2::-1], self.layers[:0:-1], self.potentials[-2::-1]
         ):
-            arriving = correlated(above, target.basis)
-            in_spikes = np.einsum("kti,mik->tm", arriving, target.weights, optimize=True)
+            in_spikes = input_gradient(above, target.basis, target.weights)
             above = _through_feedback(
                 layer.probability_slope(potential), in_spikes, layer.feedback_kernels
             )

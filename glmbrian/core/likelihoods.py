@@ -444,6 +444,32 @@ def weight_gradient(
     return np.einsum("tj,kti->jik", spikes, correlated(grad_u, basis), optimize=True)
 
 
+def input_gradient(
+    grad_u: NDArray[np.float64], basis: NDArray[np.float64], weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the gradient in the input spikes, given the gradient in the potentials.
+
+    Parameters
+    ----------
+    grad_u : ndarray of float, shape (T, N_Y)
+    basis : ndarray of float, shape (window, K)
+    weights : ndarray of float, shape (N_X, N_Y, K)
+
+    Returns
+    -------
+    ndarray of float, shape (T, N_X)
+        As if spikes were real numbers.  Spikes of the last step have no effect.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> grad_u = np.array([[5.0], [1.0], [-4.0]])
+    >>> input_gradient(grad_u, np.array([[1.0], [0.5]]), np.array([[[2.0]]])).ravel()
+    array([-2., -8.,  0.])
+    """
+    return np.einsum("kti,jik->tj", correlated(grad_u, basis), weights, optimize=True)
+
+
 def feedback_gradient(
     outputs: np.ndarray, grad_u: NDArray[np.float64], basis: NDArray[np.float64]
 ) -> NDArray[np.float64]:

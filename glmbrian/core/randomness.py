@@ -173,6 +173,12 @@ def repeated_key(key: int, repetition: int) -> int:
     return int(_hashes(np.uint64(key), -(2**40) - repetition))
 
 
+def adversarial_key(output_key: int) -> int:
+    """Return the key of the draws that say which presentations are attacked in training."""
+    # A counter between those of `hidden_key` and of `repeated_key`
+    return int(_hashes(np.uint64(output_key), -(2**39)))
+
+
 def _second_key(key):
     with np.errstate(over="ignore"):
         return mix64(np.uint64(key) + np.uint64(1))

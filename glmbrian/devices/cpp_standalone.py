@@ -33,7 +33,14 @@ from .program import (
 
 __all__ = ["CompilerNotFound", "CppStandalone", "find_compiler"]
 
-_HEADERS = ("operations.hpp", "presentations.hpp", "layers.hpp", "synapses.hpp", "rows.hpp")
+_HEADERS = (
+    "operations.hpp",
+    "presentations.hpp",
+    "adversary.hpp",
+    "layers.hpp",
+    "synapses.hpp",
+    "rows.hpp",
+)
 
 #: The operations of native/presentations.hpp and the slots in which they are called.
 _OPERATIONS = {

@@ -64,6 +64,11 @@ class GeNN(CompiledDevice):
                 f"the objective {network.objective.name!r} is not available on device='genn'; use "
                 "device='cpp_standalone'"
             )
+        if training is not None and training.adversarial is not None:
+            raise ValueError(
+                "adversarial must be None on device='genn', which cannot change spikes between "
+                "presentations; train on device='cpp_standalone' or 'runtime', then test on any device"
+            )
         if training is not None and training.batch_size != 1:
             raise ValueError(
                 f"batch_size must be 1 on device='genn', got {training.batch_size}; use "

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.activations import Activation
+from ..core.adversarial import Adversarial
 from ..core.bases import Basis, CustomBasis
 from ..core.credit import CREDITS, Credit, StraightThrough
 from ..core.layers import Layer
@@ -61,8 +62,7 @@ class Network:
     each other.  Their outputs are consecutive: replica r has the outputs
     ``r * n_classes`` to ``(r + 1) * n_classes - 1``.  `gpu` says whether the GeNN
     device uses a GPU, by default where CUDA is found.  `n_jobs` is the number of
-    processes that share the replicas, if the device `is_concurrent`.  With hidden layers, each
-    process has one replica.
+    processes that share the replicas, if the device `is_concurrent`.
     """
 
     n_inputs: int
@@ -117,13 +117,13 @@ class Network:
             hidden=hidden,
         )
 
-    def shares(self) -> list[slice]:
+    def shares(self, training: "Training") -> list[slice]:
         """Return the replicas of each process, as slices of equal length.
 
         With equal lengths all processes run the same program, so the last two slices may
         overlap.
         """
-        size = 1 if self.hidden.sizes else -(-self.n_replicas // self.n_jobs)
+        size = 1 if training.has_own_spikes(self) else -(-self.n_replicas // self.n_jobs)
         ends = range(size, self.n_replicas + size, size)
         return [slice(end - size, end) for end in (min(end, self.n_replicas) for end in ends)]
 
@@ -301,6 +301,8 @@ class Training:
     weight_decay : float
         After each epoch, synaptic and feedback weights are multiplied by ``exp(-weight_decay *
         total)``, where `total` is the sum of the learning rates of all updates in this epoch.
+    adversarial : Adversarial, optional
+        How presentations are attacked before they are learned.
     """
 
     learning_rates: NDArray[np.float64]
@@ -314,6 +316,14 @@ class Training:
     rate_factors: NDArray[np.float64] | None = None
     n_averaged: int = 0
     weight_decay: float = 0.0
+    adversarial: Adversarial | None = None
+
+    def has_own_spikes(self, network: Network) -> bool:
+        """Whether each replica needs a simulation of its own, as not all see the same spikes.
+
+        What hidden neurons send to the next layer is their own, and so are the changes of an attack.
+        """
+        return bool(network.hidden.sizes) or self.adversarial is not None
 
     def epoch(self, number: int, n_items: int) -> "Training":
         """Return the settings of one epoch of `n_items` presentations, without averaging."""

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..brian.internals import cpp_preferences, signature, without_python
+from ..core.adversarial import to_job
 from ..core.bases import Basis
 from ..support.cache import content_key, find_or_build
 from ..support.processes import how_it_ended, lines_of, watched
@@ -74,11 +75,17 @@ class CompiledDevice(Device):
                     f"{kind} {part.name!r} has no C++ form ({kind.title()}.cpp), so device must be "
                     "'runtime'"
                 )
+        adversarial = training and training.adversarial
+        if adversarial and not adversarial.kind.values:
+            raise ValueError(
+                f"the kind {adversarial.kind.name!r} of adversarial training has no C++ form "
+                "(Kind.values), so device must be 'runtime'"
+            )
 
     def train(self, network, parameters, inputs, labels, training, progress):
         self.check(network, training, inputs)
         network = network.without_silent_lags()
-        shares = network.shares()
+        shares = network.shares(training)
         part = replace(network, n_replicas=shares[0].stop)
 
         def job_writer(share):
@@ -350,6 +357,7 @@ def write_training(
         n_averaged=training.n_averaged,
         rate_schedule=int(training.rate_factors is not None),
         weight_decay=repr(training.weight_decay),
+        **to_job(training.adversarial),
         input_key=training.input_key,
         output_key=training.output_key,
         order_key=training.order_key,
@@ -380,6 +388,7 @@ def write_testing(
         n_averaged=0,
         rate_schedule=0,
         weight_decay=0,
+        **to_job(None),
         input_key=testing.input_key,
         output_key=testing.output_key,
         order_key=0,

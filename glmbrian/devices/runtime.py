@@ -17,7 +17,7 @@ from ..brian.neurons import GLMNeurons
 from ..brian.synapses import GLMSynapses
 from ..core.credit import Baseline
 from ..core.layers import Presentation
-from ..core.likelihoods import feedback_gradient, weight_gradient
+from ..core.likelihoods import feedback_gradient, input_gradient, weight_gradient
 from ..core.randomness import DRAW_LEVELS, hidden_key, shuffled, split_key, uniforms
 from ..support.progress import Silent
 from .base import Device
@@ -63,6 +63,9 @@ def numpy_is_faster(network: Network, n_presentations: int) -> bool:
 class _Simulation:
     """A network, and what happens between its time steps."""
 
+    #: How often each presentation may be simulated.
+    most_repetitions = 1
+
     def __init__(self, network, parameters, inputs, settings, progress):
         self.network = network
         self.parameters = parameters.copy()
@@ -81,7 +84,8 @@ class _Simulation:
         with runtime_device():
             self._create()
             # An upper bound: `end_step` stops the run after the last presentation.
-            self.brian.run(n_presentations * self.network.n_steps * self.clock.dt, namespace={})
+            n_steps = self.most_repetitions * n_presentations * self.network.n_steps
+            self.brian.run(n_steps * self.clock.dt, namespace={})
             if self.n_done < n_presentations:
                 # On Ctrl-C Brian ends the run and returns as if it were complete.
                 raise KeyboardInterrupt("the simulation was stopped, by Ctrl-C or brian2.stop()")
@@ -155,14 +159,14 @@ class _Simulation:
             self.started = time.perf_counter()
         if self.step == 0:
             self.begin_presentation()
-        if self.inputs.kind == "trains":
-            train = self.inputs.data[self.item][self.step]
+        if self.given is not None:
             # The highest level is above every draw.
-            self.encoder.level = DRAW_LEVELS * train.astype(float)
+            self.encoder.level = DRAW_LEVELS * self.given[self.step].astype(float)
 
     def begin_presentation(self):
         self.item, self.presentation = self.next_item()
-        if self.inputs.kind != "trains":
+        self.given = self.given_trains()
+        if self.given is None:
             self.encoder.level = self.inputs.levels(self.item)
         for group in (self.encoder, *self.layers):
             group.presentation = self.presentation
@@ -184,14 +188,23 @@ class _Simulation:
         self.step += 1
         self.n_steps_run += 1
         if self.step == self.network.n_steps or self.is_decided():
-            self.end_presentation()
+            if not self.is_repeated():
+                self.end_presentation()
+                self.n_done += 1
+                self.progress(self.n_done)
+                if self.n_done == self.n_presentations:
+                    self.brian.stop()
             self.step = 0
-            self.n_done += 1
-            self.progress(self.n_done)
-            if self.n_done == self.n_presentations:
-                self.brian.stop()
+
+    def given_trains(self):
+        """Return the input spikes (n_steps, n_inputs) if they need not be drawn, or None."""
+        return self.inputs.data[self.item] if self.inputs.kind == "trains" else None
 
     def is_decided(self):
+        return False
+
+    def is_repeated(self):
+        """Return whether this presentation begins again."""
         return False
 
 
@@ -205,6 +218,8 @@ class _Training(_Simulation):
         self.log_likelihood, self.total_weight = 0.0, 0.0
         self.total_rates = np.zeros(network.n_replicas)  # sum over the updates in this epoch
         self.baseline = Baseline()
+        self.most_repetitions = 1 if training.adversarial is None else 2
+        self.changed = None  # input spikes after an attack
         self.averaged = [np.zeros_like(array) for array in self.parameters.arrays_of_all]
         self._begin_batch()
 
@@ -238,15 +253,30 @@ class _Training(_Simulation):
         desired = network.objective.desired(self.labels[self.item], network.n_steps, network.n_classes)
         self.desired = np.tile(desired, network.n_replicas)
 
+    def given_trains(self):
+        return super().given_trains() if self.changed is None else self.changed
+
+    def is_repeated(self):
+        adversarial = self.training.adversarial
+        if adversarial is None or self.changed is not None:
+            return False
+        if not adversarial.attacks(self.training.output_key, self.presentation):
+            return False
+        _, slopes = self._gradients()
+        layer, learned = self.network.layers[0], self.parameters.layers[0]
+        gradient = input_gradient(slopes[0], layer.basis.matrix, learned.weights)
+        self.changed = adversarial.changed(self.trains[0], gradient)
+        return True
+
     def end_presentation(self):
         """Add the gradients of this presentation to the batch, and apply a complete batch."""
+        self.changed = None
         weights = np.ones(self.network.n_replicas)
         if self.training.sample_weights is not None:
             weights = self.training.sample_weights[:, self.item]
-        log_likelihoods, grads = zip(
-            *(self._gradient(slice(first, first + self.network.n_classes)) for first in self._firsts)
-        )
-        slopes = [*self._hidden_slopes(log_likelihoods[0], grads[0], weights[0]), np.hstack(grads)]
+        log_likelihoods, slopes = self._gradients()
+        if weights[0]:
+            self.baseline.add(log_likelihoods[0])
         for layer, gradient, slope, inputs, own in zip(
             self.network.layers, self.gradient.layers, slopes, self.trains, self.trains[1:]
         ):
@@ -271,6 +301,13 @@ class _Training(_Simulation):
                 for total, array in zip(self.averaged, self.parameters.arrays_of_all):
                     total += array
 
+    def _gradients(self):
+        """Return the log-likelihood of each replica, and the gradient in the potentials of each layer."""
+        log_likelihoods, grads = zip(
+            *(self._gradient(slice(first, first + self.network.n_classes)) for first in self._firsts)
+        )
+        return log_likelihoods, [*self._hidden_slopes(log_likelihoods[0], grads[0]), np.hstack(grads)]
+
     def _gradient(self, outputs):
         """Return log-likelihood and gradient with respect to the potentials of one replica."""
         return self.network.objective.gradient(
@@ -280,7 +317,7 @@ class _Training(_Simulation):
             self.network.activation,
         )
 
-    def _hidden_slopes(self, log_likelihood, output_slope, weight):
+    def _hidden_slopes(self, log_likelihood, output_slope):
         """Return the derivatives with respect to the potentials of each hidden layer."""
         network = self.network
         if not network.hidden.sizes:
@@ -294,8 +331,6 @@ class _Training(_Simulation):
             for key, n in zip(self._keys(), network.hidden.sizes)
         ]
         baseline = self.baseline.value(log_likelihood)
-        if weight:
-            self.baseline.add(log_likelihood)
         label = self.labels[self.item]
         return network.credit.slopes(presentation, draws, label, network.objective, baseline)
 

@@ -47,6 +47,17 @@ struct Spikes {
         return (int)n;
     }
 
+    // Changes 0 to 1 or 1 to 0, in a step that was drawn; returns whether there is a spike now.
+    bool toggle(int step, int32_t changed)
+    {
+        const int a = (int)(std::find(active.begin(), active.begin() + n_active, changed) - active.begin());
+        if (a == n_active) {
+            active[n_active++] = changed;
+            for (int four = first_four; four < last_four; four++) pattern(four)[a] = 0;
+        }
+        return (pattern(step / 4)[a] ^= 1 << step % 4) >> step % 4 & 1;
+    }
+
 private:
     std::vector<uint8_t> patterns_;
     size_t next_four_;
@@ -120,6 +131,13 @@ public:
                 for (int a = 0; a < spikes.n_active; a++) pattern[a] &= (1 << end % 4) - 1;
             n = sort(four, n);
         }
+    }
+
+    // Lists the inputs again, after patterns have changed.
+    void sort()
+    {
+        int64_t n = 0;
+        for (int four = spikes.first_four; four < spikes.last_four; four++) n = sort(four, n);
     }
 
 private:

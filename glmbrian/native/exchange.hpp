@@ -22,6 +22,7 @@ public:
             fail("job/settings.txt: batch_size must be 1 on GeNN");
         if (schedule_.job.n_averaged != 0) fail("job/settings.txt: n_averaged must be 0 on GeNN");
         if (schedule_.job.weight_decay != 0.0) fail("job/settings.txt: weight_decay must be 0 on GeNN");
+        if (schedule_.job.adversarial_budget != 0) fail("job/settings.txt: adversarial_budget must be 0 on GeNN");
         size_t n_parameters = 0;
         for (const Layer& layer : LAYERS)
             n_parameters += n_weights(layer) + (size_t)layer.n_neurons * (layer.n_feedback + 1);

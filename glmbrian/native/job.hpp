@@ -271,6 +271,9 @@ struct Job {
     int64_t n_averaged;      // epochs at the end whose parameters are averaged; 0 for none
     int64_t n_rate_factors;  // one per presentation if the learning rate has a schedule; or 0
     double weight_decay;
+    int64_t adversarial_budget;  // the most spikes to change in a presentation; 0 for no attacks
+    double adversarial_fraction;
+    bool adversarial_adds, adversarial_removes;
     uint64_t input_key, output_key, order_key;
     std::string settings;  // as read from the file
 
@@ -295,6 +298,14 @@ struct Job {
         const bool has_schedule = given.choice("rate_schedule", {"0", "1"}) == "1";
         n_rate_factors = has_schedule ? n_items * n_epochs : 0;
         weight_decay = given.real("weight_decay");
+        adversarial_budget = (int64_t)given.integer("adversarial_budget", 0, INT32_MAX);
+        adversarial_fraction = given.real("adversarial_fraction");
+        if (!(adversarial_fraction > 0.0 && adversarial_fraction <= 1.0))
+            fail(path + ": adversarial_fraction must be above 0 and at most 1");
+        adversarial_adds = given.choice("adversarial_adds", {"0", "1"}) == "1";
+        adversarial_removes = given.choice("adversarial_removes", {"0", "1"}) == "1";
+        if (!adversarial_adds && !adversarial_removes)
+            fail(path + ": adversarial_adds or adversarial_removes must be 1");
         const uint64_t most = INT64_MAX - n_items * n_epochs;
         first_presentation = (int64_t)given.integer("first_presentation", 0, most);
         input_key = given.integer("input_key", 0, UINT64_MAX);
@@ -305,6 +316,7 @@ struct Job {
 
     // The key of a hidden layer's draws: see glmbrian.core.randomness.hidden_key.
     uint64_t hidden_key(int number) const { return glm_hash(output_key, UINT64_MAX - 1 - number); }
+    uint64_t adversarial_key() const { return glm_hash(output_key, 0 - (UINT64_C(1) << 39)); }
 
 private:
     static uint64_t size_of(const std::string& path)

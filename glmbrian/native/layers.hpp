@@ -138,10 +138,10 @@ public:
     }
 
     // Finds the gradients with respect to the potentials, and to what arrives.
-    void find_gradient(Schedule& schedule)
+    void find_gradient(Schedule& schedule, bool counts)
     {
         for (int r = 0; r < N_REPLICAS; r++) {
-            schedule.learn(r, u_[r], spiked(schedule, r), grad_[r]);
+            schedule.learn(r, u_[r], spiked(schedule, r), grad_[r], counts);
             for (int t = 0; t < N_STEPS - 1; t++)
                 correlate(grad_[r], Model::basis(), t, this->in.change[t] + r * N_CLASSES * Model::N_BASIS);
         }
@@ -244,9 +244,9 @@ public:
         above_.report(schedule, n_steps, input_counts, std::move(hidden_counts));
     }
 
-    GLMBRIAN_WIDE void find_gradient(Schedule& schedule)
+    GLMBRIAN_WIDE void find_gradient(Schedule& schedule, bool counts)
     {
-        above_.find_gradient(schedule);
+        above_.find_gradient(schedule, counts);
         above_.in.backward(in_spikes_);
         if (Model::N_FEEDBACK) find_own_kernels();
         for (int t = N_STEPS - 1; t >= 0; t--) {

@@ -16,6 +16,7 @@
 // the tests compare the two.
 #pragma once
 
+#include "adversary.hpp"
 #include "layers.hpp"
 #include "operations.hpp"
 
@@ -23,11 +24,14 @@ namespace glmbrian {
 
 class Presentations {
 public:
-    Presentations() : encoder_(schedule_.job), network_(schedule_.job)
+    Presentations() : encoder_(schedule_.job), network_(schedule_.job), adversary_(schedule_.job)
     {
         const Job& job = schedule_.job;
+        if (job.adversarial_budget && !Objective::clamps_outputs)
+            fail("job/settings.txt: adversarial_budget must be 0, as the objective does not clamp the outputs");
         const auto all = read_numbers("job/parameters.bin", N_PARAMETERS, true);
         network_.load(all.data());
+        adversary_.measure(network_.in.weights);
         network_.set_keys(job, 0);
         if (job.n_averaged) sums_.resize(N_PARAMETERS);
     }
@@ -58,6 +62,11 @@ public:
         step_++;
         n_steps_run_++;
         if (step_ < N_STEPS && !(schedule_.job.early_stop && any_spike)) return false;
+        if (schedule_.job.train && !is_attacked_ && adversary_.attacks(schedule_.presentation())) {
+            attack();
+            return false;
+        }
+        is_attacked_ = false;
         if (schedule_.job.train)
             update();
         else
@@ -72,6 +81,9 @@ private:
     Schedule schedule_;
     Encoder encoder_;
     Network network_;
+    // The weights of up to 16 groups of neurons
+    Adversary<Network::N * Network::N_BASIS, (Network::N + 15) / 16 * Network::N_BASIS> adversary_;
+    bool is_attacked_ = false;  // whether the spikes of this presentation have been changed
     int32_t input_spike_count_[N_STEPS];
     int step_ = 0, drawn_to_ = 0;
     int in_batch_ = 0, learned_from_[N_REPLICAS] = {0};
@@ -90,8 +102,10 @@ private:
 
     void begin_presentation()
     {
-        encoder_.begin(schedule_.item(), schedule_.presentation());
-        encoder_.expect(schedule_.next_item());
+        if (!is_attacked_) {
+            encoder_.begin(schedule_.item(), schedule_.presentation());
+            encoder_.expect(schedule_.next_item());
+        }
         network_.begin(schedule_.presentation(), timestep());
     }
 
@@ -107,16 +121,30 @@ private:
             for (int t = step_; t < drawn_to_; t++) input_spike_count_[t] = encoder_.spikes.count(t);
     }
 
+    // Changes the spikes of this presentation, all of which have been drawn, and begins it again.
+    void attack()
+    {
+        network_.find_gradient(schedule_, false);
+        const auto& worst = adversary_.worst(
+            network_.in.weights, network_.in.change, encoder_.spikes, schedule_.label());
+        for (const Change& one : worst)
+            network_.in.change_arrived(one.step, one.input, encoder_.spikes.toggle(one.step, one.input));
+        encoder_.sort();
+        is_attacked_ = true;
+        step_ = 0;
+    }
+
     void update()
     {
         const bool at_once = schedule_.job.batch_size == 1;
-        network_.find_gradient(schedule_);
+        network_.find_gradient(schedule_, true);
         double scale[N_REPLICAS];
         for (int r = 0; r < N_REPLICAS; r++) {
             scale[r] = schedule_.sample_weight(r) * (at_once ? schedule_.learning_rate(r) : 1.0);
             learned_from_[r] += scale[r] != 0.0;
         }
         network_.learn(schedule_, encoder_.spikes, scale);
+        if (at_once) adversary_.follow(network_.in.change, encoder_.spikes);
         if (++in_batch_ == schedule_.job.batch_size || schedule_.is_last_of_epoch()) apply();
         if (!schedule_.is_last_of_epoch()) return;
         if (schedule_.job.weight_decay > 0.0) decay();
@@ -136,6 +164,7 @@ private:
             total_rate_[r] += schedule_.learning_rate(r);
         }
         network_.apply(rate);
+        if (schedule_.job.batch_size > 1) adversary_.measure(network_.in.weights);
         in_batch_ = 0;
     }
 

@@ -68,6 +68,43 @@ private:
     Lanes* first_;
 };
 
+// What a spike is worth in each step: the products of a row of weights with the gradient in what
+// arrives.  Several rows at once, or the processor would wait for each addition.
+template <int WIDTH>
+class Backward {
+public:
+    typedef Rows<N_STEPS> Steps;
+    typedef typename Steps::Lanes Lanes;
+#ifdef __AVX512F__
+    static constexpr int AT_ONCE = 8;
+#else
+    static constexpr int AT_ONCE = 4;
+#endif
+
+    explicit Backward(bool is_used) : in_each_step_(is_used ? WIDTH : 0) {}
+
+    // Takes the gradient in what arrives in each step but the last, whose spikes have no effect.
+    void set(const Rows<WIDTH>& change)
+    {
+        for (int w = 0; w < WIDTH; w++)
+            for (int t = 0; t < N_STEPS - 1; t++) in_each_step_[w][t] = change[t][w];
+    }
+
+    // The gradient in what arrives through one weight.
+    const Lanes* of_weight(int w) const { return in_each_step_.lanes(w); }
+
+    // Sets `products` in the steps from at * Steps::LANES on.
+    void multiply(const double* const (&rows)[AT_ONCE], int at, Lanes (&products)[AT_ONCE]) const
+    {
+        for (Lanes& product : products) product = Lanes{0.0};
+        for (int w = 0; w < WIDTH; w++)
+            for (int n = 0; n < AT_ONCE; n++) products[n] += rows[n][w] * in_each_step_.lanes(w)[at];
+    }
+
+private:
+    Steps in_each_step_;  // a row for each weight, zero in the last step
+};
+
 template <int SIZE, int WIDTH>
 void gather_piece(const Spikes& spikes, const Rows<WIDTH>& weights, int at, int begin, int end, Rows<WIDTH>& arrived)
 {

@@ -68,11 +68,13 @@ public:
     }
 
     // Sets `grad` to the gradient of this presentation in the potentials `u` of a replica,
-    // whose output spikes are `outputs(t, i)`.
+    // whose output spikes are `outputs(t, i)`.  Its log-likelihood enters the means unless this is
+    // only to find out what an attack changes.
     template <class Outputs>
-    void learn(int replica, const Trace& u, Outputs outputs, Trace& grad)
+    void learn(int replica, const Trace& u, Outputs outputs, Trace& grad, bool counts = true)
     {
         const double log_likelihood = Objective::template gradient<Activation>(u, outputs, label(), grad);
+        if (!counts) return;
         if (N_HIDDEN) find_reward(log_likelihood, sample_weight(replica));
         log_likelihood_[replica] += log_likelihood * sample_weight(replica);
         total_weight_[replica] += sample_weight(replica);

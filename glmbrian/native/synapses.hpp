@@ -106,6 +106,12 @@ public:
         gather(spikes, this->weights, begin, end, arrived_);
     }
     const double* arrived(const Spikes&, int step) { return arrived_[step - drawn_from_]; }
+    // Adds or takes away what a changed spike sends, in a step just drawn.
+    void change_arrived(int step, int input, bool is_added)
+    {
+        const double sign = is_added ? 1.0 : -1.0;
+        for (int w = 0; w < WIDTH; w++) arrived_[step - drawn_from_][w] += sign * this->weights[input][w];
+    }
     template <size_t REPLICAS>
     void learn(const Spikes& spikes, const double (&scale)[REPLICAS])
     {
@@ -125,7 +131,7 @@ public:
     typedef Trains Source;
 
     explicit LayerSynapses(const Job& job)
-        : Synapses<SOURCES, WIDTH>(job), arrived_(1), in_each_step_(job.train ? WIDTH : 0)
+        : Synapses<SOURCES, WIDTH>(job), arrived_(1), backward_(job.train)
     {
     }
 
@@ -151,35 +157,25 @@ public:
     // Sets the gradient with respect to the spikes of the sources, given that to what arrives.
     void backward(double (&in_spikes)[N_STEPS][SOURCES])
     {
-        for (int w = 0; w < WIDTH; w++)
-            for (int t = 0; t < N_STEPS - 1; t++) in_each_step_[w][t] = this->change[t][w];
-        int source = 0;
-        for (; source + 4 <= SOURCES; source += 4) backward_from<4>(source, in_spikes);
-        for (; source < SOURCES; source++) backward_from<1>(source, in_spikes);
+        typedef Backward<WIDTH> B;
+        backward_.set(this->change);
+        for (int first = 0; first < SOURCES; first += B::AT_ONCE) {
+            const double* rows[B::AT_ONCE];
+            for (int n = 0; n < B::AT_ONCE; n++) rows[n] = this->weights[std::min(first + n, SOURCES - 1)];
+            for (int at = 0; at < B::Steps::STRIDE; at++) {
+                typename B::Lanes products[B::AT_ONCE];
+                backward_.multiply(rows, at, products);
+                const int step = at * B::Steps::LANES, end = std::min(B::Steps::LANES + 0, N_STEPS - step);
+                for (int n = 0; n < B::AT_ONCE && first + n < SOURCES; n++)
+                    for (int t = 0; t < end; t++) in_spikes[step + t][first + n] = products[n][t];
+            }
+        }
     }
 
 private:
     typedef typename Rows<WIDTH>::Lanes Lanes;
-    typedef Rows<N_STEPS> Steps;
     Rows<WIDTH> arrived_;
-    Steps in_each_step_;  // `change` transposed: a row for each weight, zero in the last step
-
-    // For some sources at once, since each sum is a chain of additions that wait for each other.
-    template <int AT_ONCE>
-    void backward_from(int source, double (&in_spikes)[N_STEPS][SOURCES])
-    {
-        typedef typename Steps::Lanes StepLanes;
-        for (int at = 0; at < Steps::STRIDE; at++) {
-            StepLanes sums[AT_ONCE] = {{0.0}};
-            for (int w = 0; w < WIDTH; w++) {
-                const StepLanes now = in_each_step_.lanes(w)[at];
-                for (int n = 0; n < AT_ONCE; n++) sums[n] += this->weights[source + n][w] * now;
-            }
-            const int first = at * Steps::LANES, n_steps = std::min(Steps::LANES + 0, N_STEPS - first);
-            for (int t = 0; t < n_steps; t++)
-                for (int n = 0; n < AT_ONCE; n++) in_spikes[first + t][source + n] = sums[n][t];
-        }
-    }
+    Backward<WIDTH> backward_;
 
     static void add(const Lanes* row, Lanes* into)
     {

@@ -1,6 +1,6 @@
 """How easily decisions are led astray: attacks on input spikes and intensities, and bounds.
 
-`changes` says which spikes an attack may change, `methods` how it searches, `attacks` and
+`core.changes` says which spikes an attack may change, `methods` how it searches, `attacks` and
 `intensities` apply this to a classifier's presentations, and `certificates` bounds what any
 change can do.  KINDS, METHODS and LOSSES hold what comes with the package, by name.
 """
@@ -9,10 +9,10 @@ from ..support.first_import import import_brian
 
 import_brian()
 
+from ..core.changes import KINDS as KINDS
+from ..core.changes import Kind
 from .attacks import attack, random_change
 from .certificates import certified, certified_accuracy
-from .changes import KINDS as KINDS
-from .changes import Kind
 from .gradients import input_gradient
 from .intensities import attack_intensities
 from .losses import LOSSES as LOSSES

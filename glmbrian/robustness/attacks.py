@@ -7,10 +7,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..classifier.presented import PresentedTest
 from ..classifier.testing import prepare_test
+from ..core.changes import Kind, get_kind
 from ..core.randomness import check_random_state, derive_keys, uniforms
 from ..support.progress import Progress
 from ..support.validation import integer
-from .changes import Kind, get_kind
 from .losses import Loss, get_loss
 from .methods import Method, Search, get_method, lowest
 from .target import check_classifier, prepare_target

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.batches import BatchedLayer
+from ..core.changes import Kind, get_kind
 from ..core.objectives import check_decides_as_defined
 from ..support.progress import Progress
 from ..support.validation import integer
-from .changes import Kind, get_kind
 from .target import prepare_target
 
 

@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 import glmbrian as glm
 from glmbrian.classifier.settings import make_network
+from glmbrian.devices.problem import Training
 
 DIGITS = glm.datasets.load_mnist((5, 7), 20, 0)
 X, Y = DIGITS.X_train, DIGITS.y_train
@@ -72,7 +73,8 @@ def test_processes_share_replicas_out(n_jobs):
 @given(n_replicas=st.integers(1, 40), n_jobs=st.integers(1, 50))
 def test_shares_are_of_one_length_and_cover_all(n_replicas, n_jobs):
     network = make_network(glm.GLMClassifier(n_steps=2), 3, 2, glm.IndicatorBasis(2))
-    shares = replace(network, n_replicas=n_replicas, n_jobs=n_jobs).shares()
+    training = Training(np.ones(n_replicas), 1, 1, input_key=1, order_key=2)
+    shares = replace(network, n_replicas=n_replicas, n_jobs=n_jobs).shares(training)
     assert len(shares) <= n_jobs
     assert {share.stop - share.start for share in shares} == {-(-n_replicas // n_jobs)}
     assert {replica for share in shares for replica in range(n_replicas)[share]} == set(

@@ -316,6 +316,10 @@ class TestRun:
             (text.replace("batch_size 1", "batch_size 4"), "batch_size must be 1 on GeNN"),
             (text.replace("n_averaged 0", "n_averaged 1"), "n_averaged must be 0 on GeNN"),
             (text.replace("weight_decay 0.0", "weight_decay 1"), "weight_decay must be 0 on GeNN"),
+            (
+                text.replace("adversarial_budget 0", "adversarial_budget 1"),
+                "adversarial_budget must be 0 on GeNN",
+            ),
             (text.replace("n_epochs ", "n_epochs -"), "n_epochs must be an integer from 1"),
         ]:
             settings.write_text(changed)

@@ -1,6 +1,5 @@
 """The kinds of changes to input spikes."""
 
-from abc import ABC, abstractmethod
 from typing import ClassVar
 
 import numpy as np
@@ -9,12 +8,16 @@ from numpy.typing import NDArray
 from ..support.validation import choice
 
 
-class Kind(ABC):
+class Kind:
     """Which input spikes an attack may change.
 
     Attributes
     ----------
     name : str
+    values : tuple of int
+        Which entries may be changed, wherever they are: 0 adds spikes, and 1 removes them.  Empty
+        if more than the value counts; then `allowed` says which, and adversarial training runs on
+        the runtime device only.
 
     Examples
     --------
@@ -31,8 +34,8 @@ class Kind(ABC):
     """
 
     name: ClassVar[str]
+    values: ClassVar[tuple[int, ...]] = ()
 
-    @abstractmethod
     def allowed(self, trains: np.ndarray) -> NDArray[np.bool_]:
         """Return which entries may be changed, a 0 to 1 or a 1 to 0.
 
@@ -52,39 +55,34 @@ class Kind(ABC):
         >>> KINDS["remove"].allowed(np.array([[[0, 1]]]))
         array([[[False,  True]]])
         """
+        return np.isin(trains, self.values)
 
 
 class Add(Kind):
     """Spikes may be added."""
 
     name = "add"
-
-    def allowed(self, trains):
-        return trains == 0
+    values = (0,)
 
 
 class Remove(Kind):
     """Spikes may be removed."""
 
     name = "remove"
-
-    def allowed(self, trains):
-        return trains == 1
+    values = (1,)
 
 
 class Flip(Kind):
     """Spikes may be added and removed."""
 
     name = "flip"
-
-    def allowed(self, trains):
-        return np.ones(trains.shape, dtype=bool)
+    values = (0, 1)
 
 
 #: Every kind of change, by name.
 KINDS: dict[str, Kind] = {kind.name: kind for kind in (Add(), Remove(), Flip())}
 
 
-def get_kind(kind: str | Kind) -> Kind:
+def get_kind(kind: str | Kind, argument: str = "kind") -> Kind:
     """Return the `Kind` with this name, or `kind` itself if it already is one."""
-    return kind if isinstance(kind, Kind) else KINDS[choice(kind, "kind", KINDS)]
+    return kind if isinstance(kind, Kind) else KINDS[choice(kind, argument, KINDS)]
