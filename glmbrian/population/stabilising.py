@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +10,6 @@ from numpy.typing import ArrayLike
 from ..support.validation import real
 from .data import rates_within_bounds
 from .design import Design
-from .information import to_one_scale
 from .objective import likelihood
 from .stability import Setting, checked_setting, log_gains
 from .standard_errors import connections
@@ -23,18 +21,21 @@ if TYPE_CHECKING:
 #: decide.
 _MARGIN = 1e-3
 
+_MOST_STEPS = 60
+
 #: A change of a weight from the fit costs half of this times its square, in nats: where the data say
 #: nothing, such as at lags at which no spike came, weights stay near those of the fit.
 _STIFFNESS = 0.1
 
-#: The search ends when a step changes the log-likelihood by less (in nats).
-_SMALLEST_GAIN = 1e-6
+#: The largest change of a parameter in one step: the constraint is far from linear.
+_LONGEST_STEP = 1.0
 
-#: How often the way to the nearest stable mixture is halved.
-_HALVINGS = 10
+#: By how much the logarithm of the gain may fall in one step, and the smallest part of a step.
+_LARGEST_FALL = 0.2
+_SHORTEST = 1e-5
 
-#: What is added to the diagonal of the information on one scale, against rounding.
-_ROUNDING = 1e-9
+#: The search ends when a step would change the log-likelihood by less (in nats).
+_SMALLEST_GAIN = 1e-4
 
 #: The most values in a design matrix that is kept between steps (8 MiB).
 MOST_KEPT = 2**20
@@ -135,27 +136,18 @@ class _Neuron:
             own.feedback_weights[i] = every[self.design.n_common :]
 
     def objective(self, parameters):
-        """Return the tilted log-likelihood, and its gradient."""
-        moved = parameters - self.fitted
-        value = -self.tilt @ parameters - 0.5 * moved @ (self.ridge * moved)
-        gradient = -self.tilt - self.ridge * moved
-        for u, columns, spikes in self._potentials(parameters):
-            of_block, slope, _ = likelihood(u, spikes, self.population.activation, False)
+        """Return the tilted log-likelihood, its gradient, and the Fisher information."""
+        value, gradient = 0.0, np.zeros(parameters.size)
+        information = np.zeros((parameters.size, parameters.size))
+        for columns, fixed, spikes in self._parts() if self.kept is None else self.kept:
+            u = (fixed + columns @ parameters)[:, np.newaxis]
+            of_block, slope, weights = likelihood(u, spikes, self.population.activation, True)
             value += of_block[0]
             gradient += columns.T @ slope[:, 0]
-        return value, gradient
-
-    def information(self):
-        """Return the Fisher information of the fit, with the cost of moving away from it."""
-        information = np.diag(self.ridge)
-        for u, columns, spikes in self._potentials(self.fitted):
-            weights = likelihood(u, spikes, self.population.activation, True)[2]
             information += columns.T @ (weights * columns)
-        return information
-
-    def _potentials(self, parameters):
-        for columns, fixed, spikes in self._parts() if self.kept is None else self.kept:
-            yield (fixed + columns @ parameters)[:, np.newaxis], columns, spikes
+        moved = parameters - self.fitted
+        value -= self.tilt @ parameters + 0.5 * moved @ (self.ridge * moved)
+        return value, gradient - self.tilt - self.ridge * moved, information + np.diag(self.ridge)
 
     def _parts(self):
         """Yield free columns, what the other parameters add to the potential, and the spikes, by blocks."""
@@ -184,61 +176,76 @@ class _Neuron:
     def constrain(self, limit):
         """Climb to the largest objective under the limit, by sequential quadratic programming.
 
-        The constraint is far from linear, so the climb begins where it is met.
+        The limit comes nearer step by step, since the constraint is far from linear.
         """
-        # SciPy's optimisers take long to import.
-        from scipy.linalg import cholesky, solve_triangular
-        from scipy.optimize import minimize
-
         limit = limit - _MARGIN
-        # In these coordinates the objective is round: z = root.T @ (parameters - fitted).
-        scaled, scale, _ = to_one_scale(self.information())
-        root = scale[:, np.newaxis] * cholesky(scaled + _ROUNDING * np.eye(scale.size), lower=True)
+        here = self.fitted
+        value, gradient, information = self.objective(here)
+        gains, slopes = self.gains(here)
+        for _ in range(_MOST_STEPS):
+            goal = max(limit, gains.max() - _LARGEST_FALL)
+            step, multipliers = _constrained_step(gradient, information, gains - goal, slopes)
+            # A nat of excess costs more than it can bring.
+            price = 2 * multipliers.sum()
+            excess = max(gains.max() - goal, 0.0)
+            promised = gradient @ step - 0.5 * step @ information @ step + price * excess
+            if goal == limit and excess <= _MARGIN / 2 and promised < _SMALLEST_GAIN:
+                break
+            length = min(1.0, _LONGEST_STEP / max(np.abs(step).max(), _LONGEST_STEP))
+            while length > _SHORTEST:
+                there = here + length * step
+                new_value, *rest = self.objective(there)
+                new_gains, new_slopes = self.gains(there)
+                gain = new_value - value + price * (excess - max(new_gains.max() - goal, 0.0))
+                if gain >= 1e-4 * length * promised:
+                    break
+                length /= 2
+            else:
+                break
+            here, value, (gradient, information) = there, new_value, rest
+            gains, slopes = new_gains, new_slopes
+        if gains.max() > limit + _MARGIN / 2:
+            here = self._surely_stable(here, limit)
+        self.set(here)
 
-        def at(z):
-            return self.fitted + solve_triangular(root, z, lower=True, trans="T", check_finite=False)
-
-        def climbing(z):
-            value, gradient = self.objective(at(z))
-            return -value, -solve_triangular(root, gradient, lower=True, check_finite=False)
-
-        @lru_cache(maxsize=1)
-        def below(z):
-            values, slopes = self.gains(at(np.frombuffer(z)))
-            return limit - values, -solve_triangular(root, slopes.T, lower=True, check_finite=False).T
-
-        start = self._surely_stable(limit)
-        # Steps that lead too far are taken back.
-        with np.errstate(all="ignore"):
-            found = minimize(
-                climbing,
-                root.T @ (start - self.fitted),
-                jac=True,
-                method="SLSQP",
-                constraints={
-                    "type": "ineq",
-                    "fun": lambda z: below(z.tobytes())[0],
-                    "jac": lambda z: below(z.tobytes())[1],
-                },
-                options={"ftol": _SMALLEST_GAIN},
-            )
-            best = at(found.x)
-            is_better = self.objective(best)[0] >= self.objective(start)[0]
-            is_stable = self.gains(best)[0].max() <= limit + _MARGIN / 2
-        self.set(best if is_better and is_stable else start)
-
-    def _surely_stable(self, limit):
-        """Return the nearest stable mixture of the fit with a neuron that has its rate and no feedback."""
-        safe = np.zeros(self.fitted.size)
+    def _surely_stable(self, parameters, limit):
+        """Return the nearest stable mixture with a neuron that has its rate and no feedback."""
+        safe = np.zeros(parameters.size)
         safe[0] = _potential_of_rate(self.setting, self.index, self.population.activation)
         low, high = 0.0, 1.0
-        for _ in range(_HALVINGS):
+        for _ in range(40):
             middle = (low + high) / 2
-            if self.gains(safe + middle * (self.fitted - safe))[0].max() <= limit:
+            if self.gains(safe + middle * (parameters - safe))[0].max() <= limit:
                 low = middle
             else:
                 high = middle
-        return safe + low * (self.fitted - safe)
+        return safe + low * (parameters - safe)
+
+
+def _constrained_step(gradient, information, excess, slopes):
+    """Return the best step in the quadratic model with linear constraints, and multipliers.
+
+    Least-distance programming by non-negative least squares (Lawson and Hanson, 1974, chapter 23).
+    """
+    from scipy.linalg import cholesky, solve_triangular
+    from scipy.optimize import nnls
+
+    scale = np.sqrt(np.maximum(np.diag(information), 1e-12))
+    ridge = 1e-9 * np.eye(scale.size)
+    root = cholesky(information / np.outer(scale, scale) + ridge, lower=True)
+    free = solve_triangular(root, gradient / scale, lower=True)
+    directions = solve_triangular(root, (slopes / scale).T, lower=True)
+    needed = excess + free @ directions
+    multipliers = np.zeros(len(excess))
+    if needed.max() > 0:
+        matrix = np.vstack([-directions, needed])
+        target = np.append(np.zeros(scale.size), 1.0)
+        found, _ = nnls(matrix, target, maxiter=100 * len(excess))
+        residual = matrix @ found - target
+        if residual[-1] < -1e-14:
+            free = free + residual[:-1] / -residual[-1]
+            multipliers = found / -residual[-1]
+    return solve_triangular(root, free, lower=True, trans="T") / scale, multipliers
 
 
 def _potential_of_rate(setting, neuron, activation):
