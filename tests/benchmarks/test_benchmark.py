@@ -79,6 +79,7 @@ def test_the_package_is_measured_on_what_it_learns():
 
 
 @pytest.mark.compiled
+@pytest.mark.exhaustive
 def test_replicas_count_each():
     contender = Package(workload.repeated(workload.mnist(2, 4), 50), n_replicas=2)
     contender.train(100, seed=0)

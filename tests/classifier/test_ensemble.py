@@ -102,6 +102,7 @@ def test_a_program_that_fails_in_one_process(monkeypatch):
     assert len(broken) == 1
 
 
+@pytest.mark.exhaustive
 def test_members_know_the_range_of_inputs_and_can_be_trained_on():
     one = glm.GLMClassifier(
         n_steps=3, n_basis=2, n_epochs=1, device="runtime", random_state=0, scale_inputs=True

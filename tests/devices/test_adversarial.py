@@ -206,7 +206,7 @@ def test_two_hundred_presentations_equal_the_maths(place, case):
 
 
 @pytest.mark.compiled
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_two_hundred_presentations_in_cython():
     test_two_hundred_presentations_equal_the_maths("cython", "rate, flip")
 

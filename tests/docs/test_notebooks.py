@@ -18,8 +18,8 @@ KERNEL = "glmbrian-tests"
 LONG_TRAINING = ["full_mnist"]
 
 every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for path in NOTEBOOKS])
-#: What this does, `glmbrian reproduce all --quick` does too, with a test of its own.
-EXHAUSTIVE = ["paper"]
+#: These take longest.  Tests of `reproduce all --quick`, of coupled neurons and of devices do the same.
+EXHAUSTIVE = ["devices", "existing_model", "paper"]
 
 
 def test_there_are_notebooks():

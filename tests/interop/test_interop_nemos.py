@@ -298,7 +298,7 @@ def fitted_by_both(observations, link, coupled, bias, scale):
     return model, features, theirs, ours, inputs, y, mask
 
 
-@pytest.mark.parametrize("coupled", [False, True])
+@pytest.mark.parametrize("coupled", [pytest.param(False, marks=pytest.mark.exhaustive), True])
 def test_fit_reaches_the_likelihood_of_nemos(coupled):
     model, features, theirs, ours, inputs, y, mask = fitted_by_both(
         "Bernoulli", None, coupled, bias=-2.0, scale=0.3

@@ -303,6 +303,7 @@ def cluster(uninterrupted):
 
 
 @pytest.mark.compiled
+@pytest.mark.exhaustive
 def test_a_cluster_gives_the_same(cluster, uninterrupted, tmp_path, monkeypatch):
     def run_here(fit):
         raise AssertionError("a fit ran in this process")

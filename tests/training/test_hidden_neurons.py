@@ -328,7 +328,7 @@ def whole(group):
     return getattr(group, "source", group)
 
 
-@pytest.mark.parametrize("rule", ["first-to-spike", "rate"])
+@pytest.mark.parametrize("rule", ["first-to-spike", pytest.param("rate", marks=pytest.mark.exhaustive)])
 def test_recurrent_gradients_equal_an_automatic_derivative(rule):
     choose("numpy")
     net = Recurrent(rule, 1, seed=3)
