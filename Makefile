@@ -32,7 +32,7 @@ TEST_EXTRAS := [docs,interop,lint,test]
 GENN_EXTRAS := [genn,test]
 # Tests that try only a sample of all cases, unless GLMBRIAN_EXHAUSTIVE is 1.
 EXHAUSTIVE := $(addprefix tests/,classifier/test_damaged_files.py devices/test_exports.py \
-	devices/test_hidden.py brian/test_encoding.py classifier/test_ensemble.py docs/test_notebooks.py \
+	devices/test_hidden.py brian/test_coupling.py brian/test_encoding.py classifier/test_ensemble.py docs/test_notebooks.py \
 	devices/test_adversarial.py interop/test_interop_nemos.py benchmarks/test_benchmark.py \
 	classifier/test_files_of_0_1.py test_properties.py test_threads.py \
 	training/test_hidden_neurons.py training/test_testing.py training/test_trainer.py \

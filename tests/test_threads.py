@@ -97,6 +97,7 @@ def test_threads_compile_side_by_side(alone, users_network, tmp_path, monkeypatc
     fit_in_threads(7, jobs * (7 if EXHAUSTIVE else 1), alone)
 
 
+@pytest.mark.exhaustive
 def test_joblibs_threads_simulate_in_turn(alone, users_network):
     chosen = ARCHITECTURES * 2
     found = joblib.Parallel(4, backend="threading")(
