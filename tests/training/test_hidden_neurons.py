@@ -422,7 +422,7 @@ def test_delayed_matches_are_learned_alike_in_programs(networks):
 def test_recurrence_remembers_over_a_gap(users_compiler):
     """The gap is longer than kernels reach, so a network without recurrence stays at chance."""
     delayed_match.choose("cpp_standalone")
-    recurrent, control = (DelayedMatch(1, 9600, kind) for kind in (True, False))
+    recurrent, control = (DelayedMatch(1, 16000, kind) for kind in (True, False))
     delayed_match.simulate("cpp_standalone", [recurrent, control])
     assert recurrent.accuracy() > 0.9
     assert 0.4 < control.accuracy() < 0.6
