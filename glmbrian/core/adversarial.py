@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..support.validation import integer, real
+from ..support.validation import LARGEST_INTEGER, integer, real
 from .changes import KINDS, Kind, get_kind
 from .randomness import adversarial_key, uniforms
 
@@ -112,7 +112,7 @@ def get_adversarial(settings: Any) -> Adversarial | None:
             f"{dict(settings)!r}"
         )
     return Adversarial(
-        integer(settings["budget"], "adversarial['budget']", 1, 2**31 - 1),
+        integer(settings["budget"], "adversarial['budget']", 1, LARGEST_INTEGER),
         get_kind(settings.get("kind", "flip"), "adversarial['kind']"),
         real(settings.get("fraction", 1.0), "adversarial['fraction']", 0, 1, strict=True),
     )
