@@ -2,14 +2,14 @@
 
     python benchmarks/adversarial.py [--seeds 5] [--images 1000] [--output adversarial.json] [--times]
 
-{5, 7} and ten digits (T = K = 8) are trained with first-to-spike and rate decoding, normally and
-adversarially with each kind of change, and tested on images that training has not seen: without
-changes, after attacks ("greedy") of each kind and budget, and after as many random changes.  Each
-fit is a row of the file, so a run that was stopped goes on where it stopped.  Tables give means over
-the seeds; the last columns say which part of what the attack takes adversarial training keeps, and
-what it costs without attack.
+Networks for {5, 7} and for ten digits (T = K = 8) are trained with first-to-spike and rate decoding,
+normally and adversarially with each kind of change.  They are tested on images that training has not
+seen: without changes, after attacks ("greedy") of each kind and budget, and after as many random
+changes.  The output file has a row for each fit, so an interrupted run resumes where it stopped.
+Tables give means over the seeds.  The last columns give the fraction of the accuracy taken by the
+attack that adversarial training keeps, and what it costs without an attack.
 
-With --times, instead: how long adversarial training takes, as a multiple of normal training.
+With --times, it instead prints how long adversarial training takes, as a multiple of normal training.
 """
 
 import argparse
@@ -27,8 +27,8 @@ CLASSES = {"5 7": (5, 7), "ten": "all"}
 DECODINGS = ("first-to-spike", "rate")
 BUDGETS = (0, 1, 2, 5, 10, 20)
 
-#: Which part of the presentations training attacks, by default: larger fractions keep more of what an
-#: attack takes, and cost more without one.
+#: The fraction of presentations that training attacks, by default: larger fractions keep more of what
+#: an attack takes, and cost more without one.
 FRACTIONS = {"5 7": 0.5, "ten": 0.3}
 
 
@@ -37,7 +37,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--images", type=int, default=1000, help="test images in all")
     parser.add_argument("--output", type=Path, default=Path("adversarial.json"))
-    parser.add_argument("--budget", type=int, default=5, help="of training")
+    parser.add_argument("--budget", type=int, default=5, help="spikes changed in training")
     parser.add_argument("--fraction", type=float, help="default: 0.5 for {5, 7}, 0.3 for ten digits")
     parser.add_argument("--epochs", type=int, default=60)
     parser.add_argument("--schedule", default="linear")
@@ -45,7 +45,9 @@ def main():
     parser.add_argument("--classes", nargs="+", choices=CLASSES, default=list(CLASSES))
     parser.add_argument("--decodings", nargs="+", choices=DECODINGS, default=DECODINGS)
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
-    parser.add_argument("--budgets", nargs="+", type=int, default=BUDGETS, help="of the attacks")
+    parser.add_argument(
+        "--budgets", nargs="+", type=int, default=BUDGETS, help="spikes changed in tests"
+    )
     parser.add_argument("--times", action="store_true")
     options = parser.parse_args()
     if options.times:
@@ -144,7 +146,7 @@ def print_tables(rows, options):
 
 
 def kept(normal, adversarial, kind):
-    """Say which part of what an attack with the budget of training takes is kept."""
+    """Say which fraction of what an attack with the budget of training takes is kept."""
     budgets, budget = normal[0]["fit"]["budgets"], adversarial[0]["fit"]["budget"]
     if budget not in budgets or 0 not in budgets:
         return ""

@@ -1,13 +1,12 @@
-"""Measure how well `ConfidentDecision` holds its error, over random splits of images kept back.
+"""Measure how well `ConfidentDecision` keeps its error bound, over random splits of held-out images.
 
     python benchmarks/confident_decision.py [--splits 100] [--classes 5 7] [--output FIGURE.png]
 
 A classifier (T = K = 8) is trained on the training images that ship with the package.  Its test
 images are split at random, again and again: one half calibrates, and the other one counts mistakes.
-For errors of 1%, 5% and 10% this prints in how many splits the error among the decided
-test images was larger, and the means over splits of error, coverage and decision step, beside the
-classifier's own decisions.  The error in a split is measured on few images, so that it scatters
-around the one that is held.
+For bounds of 1%, 5% and 10% this prints in how many splits the error among the decided test images
+was larger, and the means over splits of error, coverage and decision step, beside the classifier's
+own decisions.  A split measures its error on few images, so it scatters around the true error.
 """
 
 import argparse

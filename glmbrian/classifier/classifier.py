@@ -143,11 +143,11 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         The accuracy improves if it exceeds the best so far by this.
     adversarial : None or mapping, optional
         ``{"budget": 5, "kind": "flip", "fraction": 1.0}`` trains against attacks on the input
-        spikes: a `fraction` of the presentations, drawn by chance, is learned after at most
-        `budget` spikes have been changed ("add", "remove" or "flip") such that the log-likelihood
-        falls most, to first order.  Of the three only `budget` is required.  The changes are
-        chosen anew in each presentation, for the parameters that it finds.  Needs an objective
-        that clamps the outputs, and a `credit` with a gradient in the spikes; not on GeNN.
+        spikes.  With probability `fraction`, a presentation is attacked before it is learned: at
+        most `budget` spikes are changed ("add", "remove" or "flip"), those that lower the
+        log-likelihood most, to first order, at the current parameters.  Only `budget` is required.
+        Needs an objective that clamps the outputs, and a `credit` with a gradient in the spikes;
+        not available on GeNN.
 
     Attributes
     ----------

@@ -22,33 +22,31 @@ class ConfidentDecision:
     In step t, the inputs so far give the probability that each output spikes first (or, with rate
     decoding, most often) by step t.  Divided by their sum, these say how probable each class is,
     given that there is a decision by then.  The presentation is decided for the most probable
-    class in the first step in which this probability reaches a threshold.  The probabilities are
-    in closed form, so output spikes play no part: the only randomness is that of the encoding and
-    of hidden neurons.  With rate decoding, they are estimated from simulated outputs from step 11
-    on.
+    class in the first step in which this probability reaches a threshold.  It does not depend on
+    output spikes, so the only randomness is that of the encoding and of hidden neurons.  With rate
+    decoding, it is exact up to step 10, and estimated by simulating the outputs from then on.
 
-    `calibrate` finds the threshold from data that training did not see.  The guarantee: if
+    `calibrate` finds the threshold from data that training did not see.  The guarantee: if the
     presentations in calibration and later ones are drawn independently from one distribution, then
-    with a probability of at least `confidence` (over the calibration data), the error among
-    decided presentations, which is the probability that a new presentation is decided wrongly
-    given that it is decided, is at most `error`.  It does not hold for each class by
-    itself, nor after an attack.  There may be too few data to hold a small error: even without
-    a mistake, about ``6 / error`` decided presentations are needed at the default confidence.
-    With too few, `predict` abstains from every presentation.
+    with a probability of at least `confidence` (over the calibration data), the error is at most
+    `error`.  The error is the probability that a new presentation is decided wrongly, given that it
+    is decided.  The guarantee does not hold for each class by itself, nor under attack.  A small
+    bound needs much data: even without a mistake, about ``6 / error`` decided presentations at the
+    default confidence.  With too few, `predict` abstains from every presentation.
 
     Parameters
     ----------
     clf : GLMClassifier
         Fitted; not changed.
     error : float
-        The largest error among decided presentations.
+        The bound on the error among decided presentations.
     confidence : float
         The probability, over calibration data, that `error` is not exceeded.
 
     Attributes
     ----------
     threshold_ : float
-        The probability at which to decide; infinite if no threshold holds the error.
+        The probability at which to decide; infinite if no threshold passes the test.
     tested_ : list of glmbrian.confident.thresholds.Tested
         What calibration found for each threshold.
 
@@ -82,12 +80,12 @@ class ConfidentDecision:
         )
 
     def calibrate(self, X: ArrayLike, y: ArrayLike, first_presentation: int = 0) -> "ConfidentDecision":
-        """Find the threshold that holds the error.
+        """Find the threshold that keeps the error below the bound.
 
-        28 thresholds, fixed beforehand, are tested from the strictest to the most lenient; the
-        most lenient one that is accepted is used.  Each test is exact (binomial, as in the
-        Clopper-Pearson bound), and their levels add up to ``1 - confidence``; a test that is passed
-        hands its level on to the next one.
+        28 thresholds, fixed in advance, are tested from the strictest to the most lenient, and the
+        most lenient accepted one is used.  Each test is exact (binomial, as in the Clopper-Pearson
+        bound).  The tests share the significance level ``1 - confidence``, and one that is passed
+        hands its level on to the next.
 
         Parameters
         ----------
@@ -159,7 +157,7 @@ class ConfidentDecision:
 
         Examples
         --------
-        Too few presentations to hold an error of 1%:
+        Too few presentations for an error bound of 1%:
 
         >>> import numpy as np, glmbrian as glm
         >>> X, y = np.repeat([[1.0, 0.0], [0.0, 1.0]] * 50, 20, axis=1), [0, 1] * 50

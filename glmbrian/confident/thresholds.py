@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-#: Log-odds that are tried, from the strictest on: probabilities from 0.999999 to 0.62.
+#: Log-odds to test, the strictest first: probabilities from 0.999999 to 0.62.
 THRESHOLDS = tuple(np.arange(14.0, 0.0, -0.5).tolist())
 
 
@@ -46,13 +46,13 @@ def checked_thresholds(
     confidence: float,
     thresholds: Sequence[float] = THRESHOLDS,
 ) -> list[Tested]:
-    """Test for each threshold that the error among decided presentations is at most `error`.
+    """Test for each threshold whether the error among decided presentations is at most `error`.
 
     Each threshold is tested as a complete rule, with its own decision steps.  Given how many
     presentations it decides, the number of wrong ones is binomial.  The levels of the tests follow
     the fallback procedure: each of m thresholds has the level (1 - confidence) / m, plus the whole
     level of the previous threshold if that one was accepted.  So the probability of accepting any
-    threshold with a larger error is at most 1 - confidence, however the tests depend on each other.
+    threshold with a larger error is at most 1 - confidence, whatever the dependence between tests.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""Adversarial training: presentations are learned after their worst spikes have been changed.
+"""Adversarial training: each presentation is attacked before it is learned.
 
-The gradient of the log-likelihood in the input spikes is where the backward sweep of training ends.
+The backward sweep of training ends with the gradient of the log-likelihood in the input spikes.
 It says, to first order, how much each change of a spike lowers the log-likelihood.
 `native/adversary.hpp` chooses the same changes in compiled programs.
 """
@@ -21,7 +21,7 @@ _NAMES = ("budget", "kind", "fraction")
 
 @dataclass(frozen=True)
 class Adversarial:
-    """How presentations are attacked in training.
+    """Which presentations training attacks, and how.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class Adversarial:
         The most spikes to change in each presentation.
     kind : Kind
     fraction : float
-        The fraction of the presentations that are attacked.
+        The probability that a presentation is attacked.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class Adversarial:
         return bool(uniforms(adversarial_key(output_key), presentation, 0, 0) < self.fraction)
 
     def changed(self, trains: np.ndarray, gradient: NDArray[np.float64]) -> np.ndarray:
-        """Return the trains after those changes that lower the log-likelihood most.
+        """Return the trains after the changes that lower the log-likelihood most, to first order.
 
         Parameters
         ----------
@@ -66,15 +66,15 @@ class Adversarial:
         Returns
         -------
         ndarray of 0/1, shape (T, N_X)
-            At most `budget` entries differ, and only those whose change lowers the log-likelihood
-            to first order.
+            At most `budget` entries are changed, each of which lowers the log-likelihood to first
+            order.
         """
         raised = np.where(self.kind.allowed(trains[np.newaxis])[0], (1 - 2.0 * trains) * gradient, 0.0)
-        # Devices differ by rounding, but should find the same changes equally bad.
+        # In single precision, so that devices that differ by rounding choose the same changes.
         with np.errstate(over="ignore"):
             raised = raised.astype(np.float32).ravel()
         worst = np.argsort(raised, kind="stable")[: self.budget]
-        # Compiled code may take numbers below the smallest normal one for 0.
+        # Compiled code may flush subnormal numbers to 0.
         worst = worst[raised[worst] < -np.finfo(np.float32).tiny]
         changed = trains.copy()
         changed.ravel()[worst] ^= 1
@@ -130,7 +130,7 @@ def to_job(adversarial: Adversarial | None) -> dict[str, Any]:
 
 
 def from_job(run: Mapping[str, str]) -> Adversarial | None:
-    """Return what a compiled program reports that it has done; earlier ones have no such settings.
+    """Return the settings that a compiled program reports; programs of earlier versions have none.
 
     Examples
     --------

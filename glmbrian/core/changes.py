@@ -15,9 +15,9 @@ class Kind:
     ----------
     name : str
     values : tuple of int
-        Which entries may be changed, wherever they are: 0 adds spikes, and 1 removes them.  Empty
-        if more than the value counts; then `allowed` says which, and adversarial training runs on
-        the runtime device only.
+        Which entries may be changed, wherever they are: 0 adds spikes, and 1 removes them.  Leave
+        it empty if the choice depends on more than the value, and define `allowed`; adversarial
+        training then runs on the runtime device only.
 
     Examples
     --------
@@ -37,7 +37,7 @@ class Kind:
     values: ClassVar[tuple[int, ...]] = ()
 
     def allowed(self, trains: np.ndarray) -> NDArray[np.bool_]:
-        """Return which entries may be changed, a 0 to 1 or a 1 to 0.
+        """Return which entries may be flipped, from 0 to 1 or from 1 to 0.
 
         Parameters
         ----------

@@ -14,10 +14,10 @@ struct Change {
     int32_t input;
 };
 
-// The worst changes are found exactly, but only the effects of some inputs are computed.  A bound
-// rules out the others: in each group of weights the highest and the lowest one, times the sums of
-// what is negative and positive in the gradient.  WIDTH is the number of weights of one input,
-// GROUP that of one group.
+// Finds the worst changes exactly, but computes the effects of some inputs only.  A bound rules out
+// the others: in each group of weights the highest and the lowest one, times the sums of the negative
+// and of the positive entries of the gradient.  WIDTH is the number of weights of one input, GROUP
+// that of one group.
 template <int WIDTH, int GROUP>
 class Adversary {
 public:
@@ -34,17 +34,17 @@ public:
         return budget_ && glm_unit(glm_word(key_, presentation, 0, 0)) < fraction_;
     }
 
-    // Returns the changes that lower the log-likelihood of a label most, to first order, given the
-    // gradient in what arrives in each step.
+    // Returns the changes that lower the log-likelihood of a label most, to first order; `change` is
+    // the gradient in what arrives in each step.
     const std::vector<Change>& worst(const Rows<WIDTH>& weights, const Rows<WIDTH>& change,
                                      const Spikes& spikes, int label)
     {
         for (int a = 0; a < spikes.n_active; a++) place_[spikes.active[a]] = a;
         backward_.set(change);
-        if (++n_attacks_ % 32 == 0) measure(weights);  // the bounds have grown since
+        if (++n_attacks_ % 32 == 0) measure(weights);  // the bounds have loosened since
         find_bounds(change, spikes);
         worst_.clear();
-        // First those that were worst for this label before: then the bounds rule out more.
+        // First the inputs that were worst for this label last time, so that the bounds rule out more.
         possible_.swap(last_[label]);
         while (!possible_.empty()) try_possible(weights, spikes);
         // Without additions, only inputs that spike matter.
@@ -86,7 +86,7 @@ public:
         }
     }
 
-    // Must be called when `change` has been added to the weights, for each spike.
+    // Must be called when `change` has been added to the weights of each spike.
     void follow(const Rows<WIDTH>& change, const Spikes& spikes)
     {
         if (!budget_) return;
@@ -125,10 +125,10 @@ private:
     const bool adds_, removes_;
     const uint64_t key_;
     Backward<WIDTH> backward_;
-    // Of each group and input: no weight was higher, or lower (in absolute value); at least 0.
+    // Of each group and input: the highest weight, and minus the lowest, when last measured; at least 0.
     std::vector<float> highest_, lowest_;
-    std::vector<float> moved_;              // of each input: how far its weights can have moved since
-    std::vector<float> lowers_, raises_;    // of each input: no spike lowers or raises the log-likelihood more
+    std::vector<float> moved_;              // of each input: how far its weights may have moved since
+    std::vector<float> lowers_, raises_;    // of each input: the most that a spike lowers or raises the log-likelihood
     std::vector<int32_t> place_;            // of each input: its place among the active ones, or -1
     std::vector<int32_t> last_[N_CLASSES];  // inputs that were worst last time, for each label
     std::vector<int32_t> possible_;         // inputs to try
@@ -138,10 +138,10 @@ private:
 
     bool is_full() const { return (int64_t)worst_.size() == budget_; }
 
-    // Smaller effects may be taken for 0, and do not count.
+    // Smaller effects do not count, since compiled code may flush them to 0.
     static float least() { return -FLT_MIN; }
 
-    // The least absolute value of a derivative that may count; leaves room for rounding.
+    // The smallest absolute value of a derivative that may count, with room for rounding.
     double needed() const { return -0.999999 * (double)(is_full() ? worst_.front().effect : least()); }
 
     float needed_bound() const { return 0.9999f * (float)needed(); }
@@ -154,7 +154,7 @@ private:
 
     static float largest(const double* row)
     {
-        // Compilers vectorise these loops, but not a single one.
+        // Compilers vectorise these loops, but would not vectorise a single one.
         constexpr int LANES = Rows<WIDTH>::LANES;
         double most[LANES] = {0.0};
         for (int at = 0; at < Rows<WIDTH>::STRIDE; at++)
@@ -202,7 +202,7 @@ private:
         }
     }
 
-    // Compares the changes of some inputs, the last of those listed, with the worst so far.
+    // Compares changes to some inputs, the last in `possible_`, with the worst so far.
     void try_possible(const Rows<WIDTH>& weights, const Spikes& spikes)
     {
         const size_t n = std::min(AT_ONCE + 0, possible_.size());
@@ -212,7 +212,7 @@ private:
         for (int at = 0; at < Steps::STRIDE; at++) {
             Lanes products[AT_ONCE];
             backward_.multiply(rows, at, products);
-            // Mostly, none is large enough.
+            // Usually none is large enough.
             const double limit = needed();
             auto is_large = products[0] != products[0];
             for (const Lanes& product : products) is_large |= (product >= limit) | (product <= -limit);

@@ -2,8 +2,9 @@
 //
 // A row holds the weights of one input, [neuron][basis].  Rows of inputs with the same
 // spike pattern (see encoder.hpp) are added up in registers, in pieces that fit, and only
-// the sum goes to the steps of the pattern; an update goes in the opposite direction.
-// The result equals the sum that GLMSynapses compute, and tests compare the two.
+// the sum goes to the steps of the pattern.  An update goes in the opposite direction, or,
+// for long presentations, input by input (see SCATTER_BY_INPUT).  The result equals the sum
+// that GLMSynapses compute, and tests compare the two.
 #pragma once
 
 #include "encoder.hpp"
@@ -68,8 +69,8 @@ private:
     Lanes* first_;
 };
 
-// What a spike is worth in each step: the products of a row of weights with the gradient in what
-// arrives.  Several rows at once, or the processor would wait for each addition.
+// What a spike in each step is worth: the products of a row of weights with the gradient in what
+// arrives.  Takes several rows at once, or the processor would wait for each addition.
 template <int WIDTH>
 class Backward {
 public:
@@ -93,7 +94,7 @@ public:
     // The gradient in what arrives through one weight.
     const Lanes* of_weight(int w) const { return in_each_step_.lanes(w); }
 
-    // Sets `products` in the steps from at * Steps::LANES on.
+    // Sets `products` to the products of each row, for the Lanes of steps from at * Steps::LANES on.
     void multiply(const double* const (&rows)[AT_ONCE], int at, Lanes (&products)[AT_ONCE]) const
     {
         for (Lanes& product : products) product = Lanes{0.0};
@@ -132,7 +133,7 @@ void gather_piece(const Spikes& spikes, const Rows<WIDTH>& weights, int at, int 
 // Groups of four steps that one pass over the weights handles: those of a presentation, up to 4.
 constexpr int N_LEARNED_FOURS = (N_STEPS + 2) / 4;  // spikes in the last step have no effect
 constexpr int FOURS_AT_ONCE = N_LEARNED_FOURS < 1 ? 1 : N_LEARNED_FOURS < 4 ? N_LEARNED_FOURS : 4;
-// With more than two it is faster to read each row once, and add the sums of its input's patterns.
+// With more than two, it is faster to read each row once, and to add the sums for its patterns.
 constexpr bool SCATTER_BY_INPUT = FOURS_AT_ONCE > 2;
 
 template <int SIZE, int WIDTH>

@@ -204,7 +204,7 @@ def plot_coverage(
     ax.plot(*np.reshape(points, (-1, 2)).T, color="0.3", marker="o", markersize=3)
     if in_use is not None:
         ax.plot(*in_use, "kx", markersize=9, label="in use")
-    ax.axvline(confident.error, color="0.6", linestyle="--", label="error to hold")
+    ax.axvline(confident.error, color="0.6", linestyle="--", label="error bound")
     ax.set_ylim(-0.03, 1.03)
     ax.set_xlabel("error among decided presentations")
     ax.set_ylabel("coverage")

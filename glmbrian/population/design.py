@@ -1,10 +1,9 @@
-"""What the parameters of a population are multiplied by, in blocks of steps.
+"""The design matrix of a recording, in blocks of steps.
 
-The design matrix of a recording has a row for each step, with a 1 for the bias and, for each
-kernel, each of its functions and each source, the source's series filtered by the function.
-An hour of a hundred neurons would take tens of gigabytes, so no more than a few blocks of rows
-exist at a time.  The neurons share these columns.  Columns that only one neuron has, its own
-train through the feedback basis, are kept apart.
+It has a row for each step, with a 1 for the bias and, for each function of each kernel and each
+source, the series of the source filtered by the function.  For an hour of a hundred neurons it would
+take tens of gigabytes, so no more than a few blocks of rows exist at a time.  All neurons share
+these columns.  A neuron's own columns, its train filtered by the feedback basis, are kept apart.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +20,7 @@ from .series import Series
 if TYPE_CHECKING:
     from .population import GLMPopulation
 
-#: About the number of values in a block of rows: a few of them fit in the caches.
+#: About how many values a block of rows has: a few blocks fit in the caches.
 _VALUES_IN_BLOCK = 2**19
 
 #: The least and most rows of a block.
@@ -37,7 +36,7 @@ class Rows:
     common : ndarray of float, shape (n_rows, n_common)
         The columns that all neurons share; the first is 1.
     own : ndarray of float, shape (n_rows, n_own, n_neurons), or None
-        The columns that each neuron has for itself.
+        The columns that belong to one neuron each.
     spikes : ndarray of bool, shape (n_rows, n_neurons)
         The recorded trains.
     """
@@ -57,8 +56,8 @@ class Filter:
 
     def __init__(self, basis: Basis) -> None:
         self.window, self.n_basis = basis.matrix.shape
-        # A stretch of steps depends on itself and the window before it, through one matrix.
-        # Short stretches need the fewest multiplications, long ones the fewest products.
+        # One matrix maps a stretch of steps, and the window before it, to the filtered stretch.
+        # Short stretches need fewer multiplications, long ones fewer matrix products.
         self.stretch = int(np.clip(self.window // 4, 8, 64))
         matrix = np.zeros((self.stretch, self.n_basis, self.stretch + self.window - 1))
         for step in range(self.stretch):
@@ -107,8 +106,8 @@ class Design:
     mask : ndarray of bool, shape (T,), or None
         The steps that count within the epochs; all if None.
     offsets : dict of str to ndarray of float, shape (n_source,), optional
-        Typical values of the inputs.  What a constant input of this size would give is
-        subtracted from the columns, which changes the meaning of the bias alone.
+        Typical values of the inputs.  What a constant input of this size would contribute is
+        subtracted from the columns, which changes only the meaning of the bias.
     largest : dict of str to ndarray of float, shape (n_source,), optional
         The largest absolute values of the inputs; 1 by default.
     """
@@ -143,7 +142,7 @@ class Design:
         for name, offset in (offsets or {}).items():
             total = kernels[name].matrix.sum(axis=0)
             self.centre[self.columns[name]] = total[:, np.newaxis] * offset
-        #: What no value of a column exceeds, shape (n_parameters,).
+        #: A bound on the absolute values of each column, shape (n_parameters,).
         self.largest = np.ones(self.n_parameters)
         self.largest[: self.n_common] += np.abs(self.centre)
         for name, basis in kernels.items():
@@ -218,7 +217,7 @@ class Design:
         return u
 
     def gradient(self, rows: Rows, grad_u: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the gradient (n_neurons, n_parameters) for that in the potential."""
+        """Return the gradient (n_neurons, n_parameters), given the one in the potential."""
         grad = np.empty((grad_u.shape[1], self.n_parameters))
         grad[:, : self.n_common] = (rows.common.T @ grad_u).T
         if rows.own is not None:
@@ -226,7 +225,7 @@ class Design:
         return grad
 
     def uncentred(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return parameters (n_neurons, n_parameters) whose bias is that of the columns themselves."""
+        """Return parameters (n_neurons, n_parameters) for columns that are not centred."""
         parameters = parameters.copy()
         parameters[:, 0] -= parameters[:, : self.n_common] @ self.centre
         return parameters
@@ -251,9 +250,9 @@ class Design:
         return parameters[:, 0], weights, parameters[:, self.n_common :] if self.n_own else None
 
     def free(self, connected: Mapping[str, NDArray[np.bool_]]) -> NDArray[np.bool_]:
-        """Return which parameters (n, n_parameters) may differ from 0, given for kernels which pairs may.
+        """Return which parameters (n, n_parameters) may differ from 0, given which pairs are connected.
 
-        Pairs of kernels that are not in `connected` may not.
+        Kernels that are not in `connected` have no pairs.
         """
         free = np.zeros((self.n, self.n_parameters), dtype=bool)
         free[:, 0] = free[:, self.n_common :] = True
@@ -278,7 +277,7 @@ class Design:
         return counts
 
     def with_mask(self, mask: NDArray[np.bool_]) -> "Design":
-        """Return the same design with other steps that count."""
+        """Return the same design with another mask of the steps that count."""
         other = object.__new__(Design)
         other.__dict__.update(self.__dict__)
         other.mask = mask

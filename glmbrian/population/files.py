@@ -1,4 +1,4 @@
-"""Saving a population, and loading it."""
+"""Save and load a population."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

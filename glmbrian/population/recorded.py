@@ -1,4 +1,4 @@
-"""Recorded data, checked: what fits read, and all that judges them."""
+"""Recorded data, checked: what fits read, and what judges them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ _STEP_ROUNDING = 1e-3
 
 @dataclass(frozen=True)
 class Recorded:
-    """Recorded data of one shape, wherever they are kept; their values are not checked yet.
+    """Recorded data of matching shapes, wherever they are kept; their values are not checked yet.
 
     Attributes
     ----------
@@ -75,15 +75,15 @@ def recorded(
     Parameters
     ----------
     outputs, inputs, kernels, dt, mask, epochs
-        As for `fit_population`.  Outputs may be None if there are inputs and `n` is a number: then
+        As for `fit_population`.  Outputs may be None if there are inputs and `n` is a number; then
         no neuron spikes.
     n : int or str
         The number of neurons, or its name if any number is allowed.
     n_sources : dict of str to int, optional
         The number of sources of each kernel; any by default.
     may_have_gaps : bool
-        Whether the rows of data with times need not be in equal steps; with `mask` or `epochs` they
-        never need to.
+        Whether data with times may have rows in unequal steps; with `mask` or `epochs` they always
+        may.
     """
     given = by_kernel(inputs, "inputs", kernels)
     labels = {name: f"inputs[{name!r}]" for name in kernels}
@@ -201,8 +201,8 @@ def checked_epochs(
         start, stop = (_as_step(value, name, dt, t_start) for value in pair)
         if not 0 <= start < stop <= n_steps:
             raise ValueError(
-                f"{name} must begin at step 0 or later and end after that, by the step {n_steps}, where "
-                f"the data end; got {start} to {stop}"
+                f"{name} must begin at step 0 or later, and end after its beginning, by step {n_steps} "
+                f"(the end of the data); got {start} to {stop}"
             )
         steps.append((start, stop, number))
     steps.sort()

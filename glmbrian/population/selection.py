@@ -1,4 +1,4 @@
-"""Choose the strength of a penalty by how well fits predict steps that they have not seen."""
+"""Choose the strength of a penalty by how well fits predict held-out steps."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ class StrengthSelection:
         Log-likelihood of the held-out steps of each fold, summed over all neurons, in nats
         per spike.
     mean, standard_error : ndarray of float, shape (n_strengths,)
-        Of the scores over the folds.
+        Of the scores, over the folds.
     best : float
         The strength with the largest mean.
     population : GLMPopulation
@@ -74,10 +74,10 @@ def select_strength(
 ) -> StrengthSelection:
     """Choose the strength of a penalty by cross-validation over blocks of time.
 
-    The steps that count are split into consecutive folds.  For each fold, populations are
-    fitted to the other folds, from the strongest penalty to the weakest, each starting from the
-    previous fit.  Steps close in time are alike, so folds of single steps drawn at random
-    would be too easy to predict.
+    The steps that count are split into consecutive folds.  For each fold, populations are fitted to
+    the other folds, from the strongest penalty to the weakest, each fit starting from the previous
+    one.  Steps close in time are alike, so single steps held out at random would be too easy to
+    predict.
 
     Parameters
     ----------
@@ -90,8 +90,8 @@ connect, max_iter, dt, verbose
     n_folds : int
         At least 2.  Each neuron needs spikes in at least two of the folds.
     tol : float
-        As for `fit_population`.  A distance of ``1e-4`` standard errors cannot be seen in
-        the scores.
+        As for `fit_population`.  A distance of ``1e-4`` standard errors makes no visible difference
+        to the scores.
     n_jobs : int, optional
         Number of processes that share the folds, by joblib.
 
@@ -105,13 +105,13 @@ connect, max_iter, dt, verbose
         As for `fit_population`; or if a strength is negative, there are fewer steps than folds, or
         a fold has no spike.
     KeyboardInterrupt
-        If the user interrupts the cross-validation (Ctrl-C).  Its message has the mean scores of the
-        folds that are finished.
+        If the user interrupts the cross-validation (Ctrl-C).  The message has the mean scores over
+        the folds that are finished.
 
     Warns
     -----
     RuntimeWarning
-        As for `fit_population`.  If the user interrupts the last fit, to all steps, the selection is
+        As for `fit_population`.  If the user interrupts the final fit, to all steps, the selection is
         returned with the best parameters so far.
 
     Examples
@@ -185,7 +185,7 @@ connect, max_iter, dt, verbose
 
 
 def _folds(task, n_folds):
-    """Return for each fold the steps that it holds out, a mask of all steps."""
+    """Return, for each fold, a mask of the steps that it holds out."""
     counted = np.zeros(task.n_steps, dtype=bool)
     for start, stop in task.design.epochs:
         counted[start:stop] = True
@@ -223,10 +223,10 @@ def _so_far(penalty, path, scores):
     finished = scores[:, np.isfinite(scores).all(axis=0)]
     found = f"select_strength was interrupted after {finished.shape[1]} of {scores.shape[1]} folds"
     if not finished.size:
-        return f"{found}, so nothing is known of any strength yet"
+        return f"{found}, so there are no scores yet"
     mean = dict(zip(path.tolist(), finished.mean(axis=1).round(4).tolist()))
     return (
-        f"{found}, whose mean scores are {mean} (strength: nats a spike); to go on with one of them, call "
+        f"{found}, with mean scores {mean} (strength: nats per spike); to fit with one of them, call "
         f"fit_population(..., penalty={penalty!r}, strength={max(mean, key=mean.get)})"
     )
 

@@ -1,4 +1,4 @@
-"""Recorded series that are read a block of steps at a time, wherever they are kept."""
+"""Recorded series, read a block of steps at a time, wherever they are kept."""
 
 from typing import Any
 
@@ -11,16 +11,16 @@ from .data import require_steps
 #: Number of values that are checked at a time.
 _CHECKED_AT_ONCE = 2**20
 
-#: Between these values the squares of all sums are finite and not 0, with room for basis functions.
+#: Between these, squares of sums neither overflow nor vanish, with room for basis functions.
 _SMALLEST_INPUT, _LARGEST_INPUT = 1e-100, 1e100
 
-#: The largest ratio of an input's mean to its standard deviation.  Beyond it the input looks
-#: constant, since the information matrix contains the square of this ratio.
+#: The largest ratio of an input's mean to its standard deviation.  The information matrix contains
+#: the square of this ratio, so beyond it rounding makes the input look constant.
 _LARGEST_OFFSET = 1e6
 
 
 class ArraySeries:
-    """An array, or what is sliced like one: memory-mapped, or a data set in a file.
+    """An array, or anything that is sliced like one: a memory map, or a data set in a file.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class ArraySeries:
     def __init__(self, array: Any) -> None:
         self.array = array
         self.n_steps, self.n_units = array.shape
-        #: Whether values are whole numbers of any size or 0 and 1, and so need no check.
+        #: Whether values are integers or Booleans, which are finite and never too large or small.
         self.is_whole = array.dtype.kind in "bui"
 
     def read(self, start: int, stop: int) -> np.ndarray:
@@ -67,11 +67,11 @@ Series = ArraySeries | EventSeries
 
 
 def as_series(values: Any, name: str, n_steps: int | str, n_units: int | str) -> Series:
-    """Return checked data as a series; its values are checked by `check_inputs` or `check_trains`.
+    """Return data as a series, shapes checked; `check_inputs` or `check_trains` check its values.
 
     Parameters
     ----------
-    values : array_like, (list of steps, number of steps) or what is sliced like an array
+    values : array_like, (list of steps, number of steps), or anything sliced like an array
     name : str
         For error messages.
     n_steps, n_units : int or str
@@ -85,7 +85,7 @@ def as_series(values: Any, name: str, n_steps: int | str, n_units: int | str) ->
         ):
             raise ValueError(f"{name} must have the shape ({n_steps}, {n_units}), got {shape}")
         return series
-    # Data sets of h5py, zarr and Dask would be read as a whole.
+    # `plain_array` would read data sets of h5py, zarr and Dask as a whole.
     array = values if _is_in_chunks(values) else plain_array(values, name)
     if array.dtype.kind == "O":
         try:
@@ -121,7 +121,7 @@ def check_trains(series: Series, name: str) -> None:
 def check_inputs(
     series: Series, name: str, counted: Any
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Raise unless double precision can hold a series and its squares; return its scales.
+    """Raise unless double precision can hold a series and its squares; return offsets and sizes.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def check_inputs(
     Returns
     -------
     offsets : ndarray of float, shape (n,)
-        The means of those units whose mean is beyond their standard deviation, and else 0.
+        The mean of each unit whose mean exceeds its standard deviation in size; else 0.
     largest : ndarray of float, shape (n,)
         The largest absolute values.
     """
@@ -205,10 +205,10 @@ def _largest_whole(series):
 
 
 def fingerprints(series: Series) -> NDArray[np.float64]:
-    """Return a number for each unit that tells different trains of 0 and 1 apart.
+    """Return a number for each unit that tells trains of 0 and 1 apart.
 
-    The sums of random whole numbers over the spikes are exact, so equal trains have equal
-    numbers.
+    It sums random integers over the spikes.  The sums are exact, so equal trains have equal numbers;
+    different trains almost surely differ.
     """
     total = np.zeros(series.n_units)
     for start, stop in _parts(series):
@@ -217,7 +217,7 @@ def fingerprints(series: Series) -> NDArray[np.float64]:
     return total
 
 
-#: Random numbers come in runs of this length, so that they do not depend on how series are read.
+#: Random numbers are drawn in runs of this length, so that they do not depend on the blocks read.
 _RUN = 2**16
 
 

@@ -17,24 +17,23 @@ from .standard_errors import connections
 if TYPE_CHECKING:
     from .population import GLMPopulation
 
-#: The gain of a stabilised population is by this part below its bound, so that rounding does not
-#: decide.
+#: The search aims below the bound by this fraction, so that rounding does not decide.
 _MARGIN = 1e-3
 
 _MOST_STEPS = 60
 
-#: A change of a weight from the fit costs half of this times its square, in nats: where the data say
-#: nothing, such as at lags at which no spike came, weights stay near those of the fit.
+#: Moving a weight away from the fit costs half of this times the squared change, in nats.  So where
+#: the data say nothing, such as at lags at which no spike came, weights stay near those of the fit.
 _STIFFNESS = 0.1
 
 #: The largest change of a parameter in one step: the constraint is far from linear.
 _LONGEST_STEP = 1.0
 
-#: By how much the logarithm of the gain may fall in one step, and the smallest part of a step.
+#: The most by which the log-gain may fall in one step, and the shortest fraction of a step to try.
 _LARGEST_FALL = 0.2
 _SHORTEST = 1e-5
 
-#: The search ends when a step would change the log-likelihood by less (in nats).
+#: The search ends when a step promises less than this (in nats).
 _SMALLEST_GAIN = 1e-4
 
 #: The most values in a design matrix that is kept between steps (8 MiB).
@@ -51,8 +50,8 @@ def stabilise(
     """Return a copy of a fitted population whose gain is at most `bound`.
 
     See `GLMPopulation.stabilised`.  Each neuron with a larger gain is fitted again, under the
-    constraint.  What is maximised is the log-likelihood minus its slope at the fit, so that the fit
-    is the maximum without the constraint, also if a penalty has shaped it.
+    constraint.  The objective is the log-likelihood minus its linear part at the original fit, so that
+    this fit is the maximum without the constraint, even if a penalty has shaped it.
     """
     bound = real(bound, "bound", 0, 1, strict=True)
     if bound == 1:
@@ -61,7 +60,7 @@ def stabilise(
     hopeless = np.flatnonzero(setting.rates >= bound * setting.max_rate)
     if hopeless.size:
         raise ValueError(
-            f"max_rate must be above the rates in outputs, divided by bound={bound}, but neuron "
+            f"max_rate must be above the rates in outputs divided by bound={bound}, but neuron "
             f"{hopeless[0]} has a rate of {setting.rates[hopeless[0]]:.4g} and a max_rate of "
             f"{setting.max_rate[hopeless[0]]:.4g}"
         )
@@ -75,7 +74,7 @@ def stabilise(
         population.dt,
     )
     stable.fitted_rates = setting.rates
-    stable.why_no_standard_errors = "it is under the constraint of stability"
+    stable.why_no_standard_errors = "it was fitted under the constraint of stability"
     limit = np.log(bound)
     connected = connections(population)
     free = design.free({name: connected[name] for name in setting.recurrent})
@@ -111,7 +110,7 @@ def setting_of_data(
 
 
 class _Neuron:
-    """One neuron under the constraint; `population` gets its parameters."""
+    """One neuron under the constraint; `population` receives its parameters."""
 
     def __init__(self, population, design, setting, index, free):
         self.population, self.design, self.setting, self.index = population, design, setting, index
@@ -120,7 +119,7 @@ class _Neuron:
         self.fitted = self.start[free]
         size = self.fitted.size
         self.kept = list(self._parts()) if design.n_rows * size <= MOST_KEPT else None
-        # The bias is always determined, other parameters perhaps not.
+        # The data always determine the bias, but perhaps not the other parameters.
         self.ridge = np.where(np.arange(size) > 0, _STIFFNESS, 0.0)
         self.tilt = np.zeros(size)
         self.tilt = self.objective(self.fitted)[1]
@@ -150,7 +149,7 @@ class _Neuron:
         return value, gradient - self.tilt - self.ridge * moved, information + np.diag(self.ridge)
 
     def _parts(self):
-        """Yield free columns, what the other parameters add to the potential, and the spikes, by blocks."""
+        """Yield, by block, the free columns, what the fixed ones add to the potential, and the spikes."""
         for block in self.design.blocks:
             rows = self.design.rows(block, np.array([self.index]))
             columns = rows.common if rows.own is None else np.hstack([rows.common, rows.own[:, :, 0]])
@@ -174,9 +173,9 @@ class _Neuron:
         return values, every[:, self.free]
 
     def constrain(self, limit):
-        """Climb to the largest objective under the limit, by sequential quadratic programming.
+        """Maximise the objective under the limit, by sequential quadratic programming.
 
-        The limit comes nearer step by step, since the constraint is far from linear.
+        The limit is approached step by step, since the constraint is far from linear.
         """
         limit = limit - _MARGIN
         here = self.fitted
@@ -185,7 +184,7 @@ class _Neuron:
         for _ in range(_MOST_STEPS):
             goal = max(limit, gains.max() - _LARGEST_FALL)
             step, multipliers = _constrained_step(gradient, information, gains - goal, slopes)
-            # A nat of excess costs more than it can bring.
+            # An exact penalty: exceeding the goal costs more than it can gain in likelihood.
             price = 2 * multipliers.sum()
             excess = max(gains.max() - goal, 0.0)
             promised = gradient @ step - 0.5 * step @ information @ step + price * excess
@@ -209,7 +208,7 @@ class _Neuron:
         self.set(here)
 
     def _surely_stable(self, parameters, limit):
-        """Return the nearest stable mixture with a neuron that has its rate and no feedback."""
+        """Return the nearest stable mixture with a neuron of the same rate, without recurrent kernels."""
         safe = np.zeros(parameters.size)
         safe[0] = _potential_of_rate(self.setting, self.index, self.population.activation)
         low, high = 0.0, 1.0
@@ -249,7 +248,7 @@ def _constrained_step(gradient, information, excess, slopes):
 
 
 def _potential_of_rate(setting, neuron, activation):
-    """Return the bias at which a neuron without spikes has its rate at rest."""
+    """Return the bias at which a neuron without recurrent kernels fires at its rate at rest."""
     low, high = -1e3, 1e3
     for _ in range(80):
         middle = (low + high) / 2

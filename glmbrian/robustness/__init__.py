@@ -1,7 +1,7 @@
-"""How easily decisions are led astray: attacks on input spikes and intensities, and bounds.
+"""How easily decisions can be led astray: attacks on input spikes and intensities, and bounds.
 
 `core.changes` says which spikes an attack may change, `methods` how it searches, `attacks` and
-`intensities` apply this to a classifier's presentations, and `certificates` bounds what any
+`intensities` apply this to the presentations of a classifier, and `certificates` bounds what any
 change can do.  KINDS, METHODS and LOSSES hold what comes with the package, by name.
 """
 

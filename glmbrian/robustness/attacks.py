@@ -1,4 +1,4 @@
-"""Changes of input spikes: the worst that an attack finds, and random ones."""
+"""Changes to input spikes: the worst that an attack finds, and random ones."""
 
 from typing import Any
 
@@ -15,10 +15,10 @@ from .losses import Loss, get_loss
 from .methods import Method, Search, get_method, lowest
 from .target import check_classifier, prepare_target
 
-#: By default, all changes of presentations with at most this many entries are tried.
+#: By default, all changes to presentations with at most this many entries are tried.
 _TRY_ALL = 512
 
-#: Number of changes tried in larger presentations, over all draws of the hidden spikes.
+#: In larger presentations, how many changes are tried, times the draws of the hidden spikes.
 _CANDIDATES = 8
 
 
@@ -35,11 +35,11 @@ def attack(
     n_hidden: int = 2,
     first_presentation: int = 0,
 ) -> NDArray[np.uint8]:
-    """Make the changes of input spikes that hurt the decisions of a trained classifier most.
+    """Find the changes to input spikes that hurt the decisions of a trained classifier most.
 
     The attack knows the network (a white box), and by default lowers the log-likelihood of the
-    right label: with first-to-spike decoding the log-probability that the right output spikes
-    first, with rate decoding that of the desired trains.  It does not know the random numbers of
+    right label: with first-to-spike decoding, the log-probability that the right output spikes
+    first; with rate decoding, that of the desired trains.  It does not know the random numbers of
     hidden and output neurons.
 
     Parameters
@@ -51,21 +51,21 @@ def attack(
     y : array_like, shape (n,)
         The right labels.
     budget : int
-        The most spikes to change in each presentation.  Fewer are changed if no further change
-        is found that lowers the loss.
+        The most spikes to change in each presentation.  Fewer are changed if the search finds no
+        further change that lowers the loss.
     kind : {"flip", "add", "remove"} or Kind
         Whether spikes are added, removed, or both.
     method : {"greedy", "iterated"} or Method
-        One change after another; or all changes at once, chosen anew in each of ten rounds.
+        One change at a time; or all changes at once, chosen anew in each of ten rounds.
     loss : {"likelihood", "margin"} or Loss
         What to lower: the log-likelihood of the right label; or the same minus the log-likelihood
         of the wrong label that is most likely before the attack, which hurts more with rate
         decoding.
     n_candidates : int, optional
-        How many changes "greedy" compares by the exact loss at a time; the gradient says which.
-        By default all if a presentation has at most 512 entries (steps times inputs); else 8, or
-        with hidden layers 8 divided by `n_hidden`.  If all are compared, then with a budget of 1 the attack finds the
-        change that lowers the loss most.
+        How many changes "greedy" compares by their exact loss at a time; the gradient proposes
+        them.  By default all if a presentation has at most 512 entries (steps times inputs); else
+        8, or with hidden layers 8 divided by `n_hidden`.  If all are compared, an attack with a
+        budget of 1 finds the change that lowers the loss most.
     n_hidden : int
         With hidden layers: the number of draws of the hidden spikes over which the loss is averaged.
     first_presentation : int

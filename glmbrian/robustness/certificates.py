@@ -1,4 +1,4 @@
-"""Guarantees that hold for every change of a few input spikes."""
+"""Guarantees that hold for every change to a few input spikes."""
 
 from typing import Any
 
@@ -22,18 +22,20 @@ def certified(
     *,
     first_presentation: int = 0,
 ) -> NDArray[np.bool_]:
-    """Return which presentations no change of a few input spikes can lead astray.
+    """Return which presentations no change to a few input spikes can lead astray.
 
     A presentation is certified if the right class is the most probable one, the largest entry of
     its row of ``clf.predict_proba``, after every change of at most `budget` input spikes.
     A presentation that is not certified need not have a change that leads it astray.
 
-    The bound: the potential of an output in a step moves by the sum of kernel values, one for
-    each change.  So no attack raises it by more than the sum of the `budget` greatest positive
-    values among all allowed changes, or lowers it by more than that of the `budget` most negative
-    ones.  For all potentials in this range, the probability that the right output spikes first is
-    at least as large as with its lowest potentials and the highest ones of all others; for a wrong
-    output, the reverse is an upper bound.
+    The bound: each change moves the potential of an output in a step by one value of a kernel.  So
+    no attack raises it by more than the sum of the `budget` largest positive values among all
+    allowed changes, or lowers it by more than that of the `budget` most negative ones.  Over all
+    potentials in this range, the right output is least likely to spike first, before all others,
+    at its own lowest potentials and the highest ones of the others.  A wrong output is most likely
+    to be among the first in the opposite case.  A presentation is certified if the first
+    probability exceeds the second for every wrong output, plus the probability of silence if
+    silence may favour the wrong one.
 
     Parameters
     ----------
@@ -45,7 +47,7 @@ def certified(
     y : array_like, shape (n,)
         The right labels.
     budget : int
-        The largest number of spikes that are changed.
+        The most spikes that are changed in each presentation.
     kind : {"flip", "add", "remove"} or Kind
     first_presentation : int
         As for `GLMClassifier.predict`.
@@ -101,7 +103,7 @@ def certified(
 def largest_effects(
     layer: BatchedLayer, signs: NDArray[np.float64], budget: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return how far changes of at most `budget` spikes can lower and raise each potential.
+    """Return how far changes to at most `budget` spikes can lower and raise each potential.
 
     Parameters
     ----------
@@ -120,7 +122,7 @@ def largest_effects(
     if budget == 0:
         return falls, rises
     for step in range(1, n_steps):
-        # The kernel values of spikes in each step before
+        # The kernel values of spikes in each earlier step
         lags = step - 1 - np.arange(step)
         kernels = layer.kernels[:, n_steps + lags].transpose(1, 0, 2)
         for neuron in range(layer.layer.n):

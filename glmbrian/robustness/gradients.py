@@ -15,10 +15,10 @@ def input_gradient(
     """Return the log-likelihood of the right labels, and its gradient with respect to input spikes.
 
     The log-likelihood is what training maximises: with first-to-spike decoding, the
-    log-probability that the right output spikes first.  The errors of the outputs go back
-    through the kernels, in the same sweep from the last step to the first as in training.  With
-    hidden layers both are means over draws of the hidden spikes, and the gradient is by
-    straight-through credit.
+    log-probability that the right output spikes first.  The errors of the outputs go back through
+    the kernels, in the same sweep from the last step to the first as in training.  With hidden
+    layers both are means over draws of the hidden spikes, and the gradient uses straight-through
+    credit, whatever the classifier was trained with.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def input_gradient(
 
     Examples
     --------
-    Spikes of the left inputs speak for "left", those of the right ones against it:
+    Spikes of the left inputs make "left" more likely, those of the right ones less:
 
     >>> import numpy as np, glmbrian as glm
     >>> X, y = np.repeat([[1.0, 0.0], [0.0, 1.0]] * 10, 6, axis=1), ["left", "right"] * 10

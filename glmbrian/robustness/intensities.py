@@ -26,13 +26,13 @@ def attack_intensities(
     loss: str | Loss = "likelihood",
     first_presentation: int = 0,
 ) -> NDArray[np.float64]:
-    """Change intensities by at most `epsilon` each, so that decisions get worse.
+    """Change intensities by at most `epsilon` each, so as to hurt decisions.
 
     Projected gradient descent on the loss, averaged over encodings: in each iteration, all
-    intensities move by `step_size` against the sign of the gradient, and are then clipped to
-    between 0 and 1 and to at most `epsilon` from where they started.  The derivative with respect
-    to an intensity is estimated by half the sum, over the steps, of the derivatives with respect to
-    the input's spikes, since an input of intensity x spikes with probability x / 2.
+    intensities move by `step_size` against the sign of the gradient, and are then clipped to the
+    range from 0 to 1, and to at most `epsilon` from where they started.  The derivative with
+    respect to an intensity is estimated by half the sum, over the steps, of the derivatives with
+    respect to the spikes of the input, since an input of intensity x spikes with probability x / 2.
 
     Parameters
     ----------

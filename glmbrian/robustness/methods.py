@@ -41,8 +41,8 @@ class Search:
     def predicted(self, rows: NDArray[np.int_], drive: NDArray[np.float64]) -> tuple:
         """Return values (n,), and by how much each change would raise them (n, T * N_X).
 
-        To first order, for changes of the trains before the attack; infinite where a change is
-        not allowed.
+        To first order, for changes to the trains as they were before the attack; infinite where a
+        change is not allowed.
         """
         values, gradients = self.goal.gradients(drive, *self.of(rows))
         signs = self.signs[rows]
@@ -69,7 +69,7 @@ class Method(ABC):
 
     Examples
     --------
-    All at once, the changes that are best by the gradient at the given trains:
+    All changes at once, chosen by the gradient at the given trains:
 
     >>> import numpy as np
     >>> from glmbrian.robustness import Method
@@ -109,10 +109,10 @@ class Method(ABC):
 
 
 class Greedy(Method):
-    """One change after another.
+    """One change at a time.
 
-    The gradient says which changes are worth a closer look: the loss is computed with each of
-    the `n_candidates` best ones, and the best of them is made.
+    The gradient proposes the `n_candidates` most promising changes.  The loss is computed with each
+    of them, and the best one is made.
     """
 
     name = "greedy"
@@ -130,7 +130,7 @@ class Greedy(Method):
             reached = search.goal.values(
                 tried.reshape(-1, *drive.shape[1:]), *search.of(rows, places.shape[1])
             ).reshape(places.shape)
-            # A change may leave all hidden spikes as they were: then the gradient decides.
+            # A change may leave all hidden spikes as they were, and so the loss: the gradient decides.
             worth = (reached < values[:, np.newaxis]) | (
                 (reached == values[:, np.newaxis]) & (expected < 0)
             )
@@ -148,9 +148,9 @@ class Greedy(Method):
 class Iterated(Method):
     """All changes at once, again and again.
 
-    In each round all changes are chosen anew, by the gradient at the trains that the previous
-    round has changed; the best round counts.  For large budgets this is faster than "greedy",
-    and lowers the loss a little less.
+    Each round chooses all changes anew, by the gradient at the trains of the previous round, and
+    the best round counts.  For large budgets this is faster than "greedy", and lowers the loss a
+    little less.
 
     Parameters
     ----------

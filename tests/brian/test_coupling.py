@@ -126,6 +126,7 @@ def test_potentials_are_those_of_the_equation(target, capfd):
 
 
 @pytest.mark.compiled
+@pytest.mark.exhaustive
 def test_what_is_pending_moves_between_targets():
     coupled, other = Coupled(), Coupled()
     other.network.run(N_STEPS * ms)

@@ -1,4 +1,4 @@
-"""Decisions with a held error: thresholds, scores, and the rule as a whole."""
+"""Decisions with a bounded error: thresholds, scores, and the rule as a whole."""
 
 import numpy as np
 import pytest

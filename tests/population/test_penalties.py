@@ -303,7 +303,7 @@ def interrupted_after(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "n_fits, says", [(1, "after 0 of 3 folds, so nothing"), (5, "after 2 of 3 folds")]
+    "n_fits, says", [(1, "after 0 of 3 folds, so there are no scores"), (5, "after 2 of 3 folds")]
 )
 def test_interrupted_cross_validation_says_what_it_has_found(data, interrupted_after, n_fits, says):
     x, y = data
