@@ -1,9 +1,10 @@
 """Train on all of MNIST, or of a data set in the same form, and test on its official test images.
 
-    python benchmarks/full_mnist.py FOLDER [--hidden 100] [--seeds 5] [--output FILE]
+    python benchmarks/full_mnist.py FOLDER [--hidden 100] [--shifts] [--seeds 5] [--output FILE]
 
 FOLDER holds the four IDX files.  Decisions are made by the first spike alone; the accuracy is
 given twice: with silent presentations decided by the potential, and with them counted as wrong.
+With --shifts, training also sees each training image moved by one pixel up, down, left and right.
 With --output, each seed is written to a JSON file as soon as it is done, and seeds that are in
 the file are not run again.
 """
@@ -20,6 +21,14 @@ from scipy.stats import t as student
 import glmbrian as glm
 
 
+def with_shifts(X, y):
+    """Return the images, and beside them each moved by one pixel in four directions."""
+    images = np.pad(X.reshape(-1, 28, 28), ((0, 0), (1, 1), (1, 1)))
+    places = [(1, 1), (0, 1), (2, 1), (1, 0), (1, 2)]
+    moved = [images[:, down : down + 28, right : right + 28] for down, right in places]
+    return np.concatenate(moved).reshape(-1, 784), np.tile(y, len(places))
+
+
 def run(digits, options, seed):
     """Return what one seed gives, as a dict."""
     classifier = glm.GLMClassifier(
@@ -34,8 +43,11 @@ def run(digits, options, seed):
         random_state=seed,
         verbose=False,
     )
+    X, y = digits.X_train, digits.y_train
+    if options.shifts:
+        X, y = with_shifts(X, y)
     started = time.perf_counter()
-    classifier.fit(digits.X_train, digits.y_train)
+    classifier.fit(X, y)
     seconds, timing = time.perf_counter() - started, classifier.timing_
     measured = classifier.evaluate(digits.X_test, digits.y_test)
     seen = classifier.decisions_
@@ -70,6 +82,7 @@ def main():
     parser.add_argument("--learning-rate", type=float, default=2e-2)
     parser.add_argument("--average", type=float, default=0.0)
     parser.add_argument("--weight-decay", type=float, default=0.0)
+    parser.add_argument("--shifts", action="store_true")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
@@ -82,7 +95,7 @@ def main():
     rows = []
     if options.output is not None and options.output.exists():
         earlier = json.loads(options.output.read_text())
-        if {"weight_decay": 0.0, **earlier["settings"]} != settings:
+        if {"weight_decay": 0.0, "shifts": False, **earlier["settings"]} != settings:
             raise SystemExit(f"{options.output} holds results of other settings")
         rows = earlier["seeds"]
     done = {row["seed"] for row in rows}
