@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import glmbrian as glm
+from glmbrian.classifier.training import epochs_to_average, prepare
 from glmbrian.core.credit import StraightThrough
 from glmbrian.devices.cpp_standalone import find_compiler
 
@@ -113,6 +114,15 @@ def test_average_is_over_the_last_epochs(hidden):
     for array, second, third in zip(learned(averaged), *epochs[1:]):
         np.testing.assert_allclose(array, (second + third) / 2, rtol=0, atol=1e-12)
     assert_same(small(hidden=hidden, average=0.3).fit(X, Y), small(hidden=hidden).fit(X, Y))
+
+
+@pytest.mark.parametrize(
+    "average, n_epochs, n", [(0.28, 25, 7), (0.07, 100, 7), (0.3, 1, 1), (1, 3, 3)]
+)
+def test_the_number_of_averaged_epochs_is_rounded_up_but_not_by_rounding_errors(average, n_epochs, n):
+    assert prepare([small(average=average, n_epochs=n_epochs)], X, Y).training.n_averaged == n
+    # What `load` finds in an exported project is the same fraction.
+    assert all(epochs_to_average(k / n_epochs, n_epochs) == k for k in range(n_epochs + 1))
 
 
 def test_weight_decay():
