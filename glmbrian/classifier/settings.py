@@ -123,14 +123,19 @@ def _check_hidden(classifier):
 def _check_windows(classifier):
     """Raise if a basis of hidden neurons has lags that no presentation reaches."""
     bases = {"hidden_basis": classifier.hidden_basis, "hidden_feedback": classifier.hidden_feedback}
+    n_steps, remedies = classifier.n_steps, {}
     if classifier.hidden_basis is None:
-        bases["hidden_basis (by default the basis of the outputs)"] = make_basis(classifier)
+        name = "hidden_basis (by default the basis of the outputs)"
+        bases[name] = make_basis(classifier)
+        if classifier.basis is None:
+            cause = "n_basis" if classifier.window is None else "window"
+            remedies[name] = f"use {cause} of at most {n_steps}"
     for name, basis in bases.items():
-        if basis is not None and basis.window > classifier.n_steps:
+        if basis is not None and basis.window > n_steps:
+            remedy = remedies.get(name, f"use a basis of at most {n_steps} lags")
             raise ValueError(
-                f"{name} has {basis.window} lags, but presentations have n_steps={classifier.n_steps}, "
-                f"so the later lags have no effect; use a basis of at most {classifier.n_steps} lags, or "
-                "longer presentations"
+                f"{name} has {basis.window} lags, but presentations have n_steps={n_steps}, so the later "
+                f"lags have no effect; {remedy}, or longer presentations"
             )
 
 

@@ -210,8 +210,16 @@ class Custom(StraightThrough):
         ),
         (dict(hidden_basis=glm.IndicatorBasis(6)), ValueError, "hidden_basis has 6 lags, .* n_steps=5"),
         (dict(hidden_feedback=glm.IndicatorBasis(6)), ValueError, "hidden_feedback has 6 lags"),
-        (dict(hidden_basis=None, window=6), ValueError, r"hidden_basis \(by default .* has 6 lags"),
-        (dict(hidden_basis=None, n_basis=6), ValueError, r"hidden_basis \(by default .* has 6 lags"),
+        (
+            dict(hidden_basis=None, window=6),
+            ValueError,
+            r"hidden_basis \(by default .* has 6 lags.*; use window of at most 5, or",
+        ),
+        (
+            dict(hidden_basis=None, n_basis=6),
+            ValueError,
+            r"hidden_basis \(by default .* has 6 lags.*; use n_basis of at most 5, or",
+        ),
         (dict(hidden=(10**7, 10**7)), ValueError, "hidden"),
         (dict(hidden_basis="cosine"), TypeError, "hidden_basis"),
         (dict(hidden_feedback=3), TypeError, "hidden_feedback"),
