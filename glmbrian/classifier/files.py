@@ -19,13 +19,14 @@ from ..core.credit import credit_to_save
 from ..core.objectives import objective_to_save
 from ..core.schedules import schedule_to_save
 from ..devices import get_device
+from ..devices.problem import LARGEST
 from ..support.storage import FORMAT, as_path, reading, save_npz
 from .inputs import scaled
 from .labels import as_labels, class_weight_from_file, class_weight_to_save
 from .learned import Learned
 from .saved_model import SavedModel
 from .settings import check_rejection, check_settings
-from .training import fitted_network
+from .training import epochs_to_average, fitted_network
 
 if TYPE_CHECKING:
     from .classifier import GLMClassifier
@@ -171,6 +172,12 @@ def _load_exported(kind, folder):
             network, folder, saved.has_checksum
         )
         streams, n_presentations = _take_settings(classifier, run, len(history))
+        check_settings(classifier)
+        if not parameters.is_moderate(history):
+            raise ValueError(
+                f"its training diverged to parameters or log-likelihoods beyond {LARGEST:g}; reduce the "
+                "learning rate in job/learning_rates.bin, or export again, and run `make run`"
+            )
         classifier.adopt(
             Learned(
                 parameters,
@@ -204,7 +211,15 @@ def _take_settings(classifier, run, n_epochs):
     if int(run["target_period"]) != classifier.objective.period:
         classifier.target_period = int(run["target_period"])
     classifier.learning_rate = float(run["learning_rate"])
-    classifier.weight_decay = float(run.get("weight_decay", 0))  # 0.1 did not have it
+    # 0.1 did not have these
+    classifier.weight_decay = float(run.get("weight_decay", 0))
+    n_averaged = int(run.get("n_averaged", 0))
+    if n_averaged != epochs_to_average(classifier.average, classifier.n_epochs):
+        classifier.average = n_averaged / classifier.n_epochs
+    if run.get("rate_schedule") == "0":
+        classifier.learning_rate_schedule = "constant"
+    if run.get("weighted") == "0":
+        classifier.class_weight = None
     adversarial = from_job(run)
     if adversarial != get_adversarial(classifier.adversarial):
         classifier.adversarial = adversarial and adversarial.settings

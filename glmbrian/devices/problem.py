@@ -185,9 +185,13 @@ class Parameters(LayerParameters):
     def copy(self) -> "Parameters":
         return Parameters.of_arrays([array.copy() for array in self.arrays_of_all])
 
+    def is_moderate(self, history: NDArray[np.float64]) -> bool:
+        """Whether these parameters and the `history` of their training are finite and not huge."""
+        return all(np.all(np.abs(part) <= LARGEST) for part in (*self.arrays_of_all, history))
+
     def check_moderate(self, history: NDArray[np.float64], training: "Training") -> None:
         """Raise if the `training` that led to these parameters and this `history` diverged."""
-        if all(np.all(np.abs(part) <= LARGEST) for part in (*self.arrays_of_all, history)):
+        if self.is_moderate(history):
             return
         weights = training.sample_weights
         weighted = (

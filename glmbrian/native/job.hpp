@@ -292,8 +292,9 @@ struct Job {
         // Each item takes at least one byte.
         n_items = (int64_t)given.integer("n_items", 1, size_of("job/data.bin"));
         n_epochs = (int64_t)given.integer("n_epochs", 1, INT64_MAX / n_items);
-        batch_size = (int64_t)given.integer("batch_size", 1, INT64_MAX);
-        target_period = (int64_t)given.integer("target_period", 1, INT64_MAX);
+        // As in GLMClassifier, which reads them back
+        batch_size = (int64_t)given.integer("batch_size", 1, INT32_MAX);
+        target_period = (int64_t)given.integer("target_period", 1, INT32_MAX);
         n_averaged = (int64_t)given.integer("n_averaged", 0, n_epochs);
         const bool has_schedule = given.choice("rate_schedule", {"0", "1"}) == "1";
         n_rate_factors = has_schedule ? n_items * n_epochs : 0;

@@ -28,6 +28,8 @@ public:
                     fail("job/labels.bin must hold integers from 0 to " + std::to_string(N_CLASSES - 1)
                          + ", got " + std::to_string(label));
             learning_rates_ = read_numbers("job/learning_rates.bin", N_REPLICAS, false);
+            for (const double rate : learning_rates_)
+                if (rate == 0.0) fail("job/learning_rates.bin must hold numbers above 0, got 0");
             if (job.n_rate_factors)
                 rate_factors_.open("job/rate_factors.bin", job.n_rate_factors,
                                    ": the schedule of the learning rate has a factor for each of the "

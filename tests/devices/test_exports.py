@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import glmbrian as glm
+from glmbrian.classifier.files import _take_settings
 from glmbrian.core.activations import get_activation
 
 pytestmark = pytest.mark.compiled
@@ -109,8 +110,8 @@ def test_changed_settings_are_read_back(copy):
             ["0", "-1", "many", "1e3", "2.0", "+2", "0x2", "99999999999999999999"],
             "an integer from 1",
         ),
-        ("batch_size", ["0", "-4", "9223372036854775808"], "an integer from 1"),
-        ("target_period", ["0", "x"], "an integer from 1"),
+        ("batch_size", ["0", "-4", "2147483648"], "an integer from 1"),
+        ("target_period", ["0", "x", "2147483648"], "an integer from 1"),
         ("first_presentation", ["-1", "9223372036854775807"], "an integer from 0"),
         ("n_items", ["0", "-40", "1000000000000"], "an integer from 1"),
         ("input_key", ["18446744073709551616", "-1", "1.5"], "an integer from 0"),
@@ -157,6 +158,21 @@ def test_settings_as_a_whole(copy, change, said):
     assert done.returncode == 3 and said in done.stderr
 
 
+def test_averages_schedules_and_weights_that_were_changed_are_read_back(copy):
+    exported = glm.GLMClassifier.load(copy)
+    exported.set_params(average=0.5, learning_rate_schedule="linear", class_weight={5: 2.0})
+    settings = dict(line.split() for line in (copy / "job" / "run.txt").read_text().splitlines())
+    _take_settings(exported, {**settings, "n_averaged": "1"}, 2)  # half of two epochs
+    assert (exported.average, exported.learning_rate_schedule) == (0.5, "constant")
+    assert exported.class_weight is None
+    change_setting(copy, "n_averaged", 2)
+    change_setting(copy, "n_epochs", 5)
+    assert run(copy).returncode == 0
+    exported = glm.GLMClassifier.load(copy)
+    assert exported.average == 0.4
+    assert_same(exported, fit(make_classifier(n_epochs=5, average=0.4)))
+
+
 def test_a_schedule_is_for_a_number_of_epochs(copy):
     change_setting(copy, "rate_schedule", 1)
     np.linspace(1, 0, 80).tofile(copy / "job" / "rate_factors.bin")
@@ -183,6 +199,7 @@ def test_a_schedule_is_for_a_number_of_epochs(copy):
             np.array([-1.0]),
             "learning_rates.bin must hold finite numbers of at least 0",
         ),
+        ("learning_rates.bin", np.array([0.0]), "learning_rates.bin must hold numbers above 0, got 0"),
         (
             "parameters.bin",
             np.full(784 * 4 + 6, np.inf),
@@ -242,6 +259,16 @@ def test_parameters_that_are_not_finite(copy):
     text = "".join(f"{name} {value}\n" for name, value in lines.items())
     told.write_text(text + f"checksum {zlib.crc32(text.encode())}\n")
     with pytest.raises(ValueError, match=r"weights \(what the program has learned\) must be finite"):
+        glm.GLMClassifier.load(copy)
+
+
+def test_a_training_that_diverged_is_not_loaded(copy):
+    """`fit` refuses it, too, and no file may hold such parameters."""
+    np.array([1e250]).tofile(copy / "job" / "learning_rates.bin")
+    assert run(copy).returncode == 0
+    with pytest.raises(
+        ValueError, match=r"training diverged .* learning rate in job/learning_rates.bin"
+    ):
         glm.GLMClassifier.load(copy)
 
 
