@@ -362,6 +362,12 @@ def _attack(options):
     from .robustness import attack, certified_accuracy, random_change
 
     classifier, data = _load_model(options)
+    if options.certify and classifier.hidden_layers_:
+        sizes = _listed(len(layer.bias) for layer in classifier.hidden_layers_)
+        raise ValueError(
+            "--certify needs a model without hidden layers, since bounds are known only for such "
+            f"networks, but this one has hidden layers of {sizes} neurons; leave out --certify"
+        )
     X, y = data.X_test, data.y_test
     started = time.perf_counter()
     attacked = attack(

@@ -220,6 +220,17 @@ def test_attack(capsys, tmp_path):
     assert "kind must be one of 'add', 'remove', 'flip'" in capsys.readouterr().err
 
 
+def test_certify_refuses_hidden_layers_before_the_attack(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr("glmbrian.robustness.attack", None)
+    digits = glm.datasets.load_mnist((5, 7), 2, 1)
+    classifier = glm.GLMClassifier(n_steps=3, n_basis=2, n_epochs=1, device="runtime", hidden=(4, 3),
+                                   random_state=0, verbose=False)  # fmt: skip
+    classifier.fit(digits.X_train, digits.y_train).save(tmp_path / "model.npz")
+    arguments = ["attack", str(tmp_path / "model.npz"), "--n-test", "2", "--device", "runtime"]
+    assert main([*arguments, "--certify"]) == 2
+    assert "--certify needs a model without hidden layers" in capsys.readouterr().err
+
+
 def test_evaluate_names_the_model(capsys):
     assert main(["evaluate", "nothere"]) == 2
     assert "model: path: cannot read nothere: No such file" in capsys.readouterr().err
