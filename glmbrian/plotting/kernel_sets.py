@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..classifier.classifier import GLMClassifier
+from ..classifier.learned import HiddenLayer
 from ..core.bases import Basis
 from ..population.population import GLMPopulation
 from ..support.validation import choice, finite_array, integer
@@ -139,7 +140,10 @@ def feedback_kernels(
     values = model
     if callable(getattr(model, "feedback_kernels", None)):
         if getattr(model, "feedback_basis", model) is None:
-            raise ValueError("model has no feedback kernels: create it with feedback_basis=basis")
+            how = "create it with feedback_basis=basis"
+            if isinstance(model, HiddenLayer):
+                how = "train the classifier with hidden_feedback=basis"
+            raise ValueError(f"model has no feedback kernels: {how}")
         values, step = model.feedback_kernels(), step or clock_step(model)
     if not isinstance(values, np.ndarray):
         raise TypeError(

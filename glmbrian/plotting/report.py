@@ -120,6 +120,8 @@ def training_report(
         for ax, target in zip(axes[-len(targets) :] if with_lines else axes, targets.tolist()):
             name = target if kernels.classes is None else kernels.classes[target]
             plot_kernels(first, name, (len(values),), ax=ax)
+            if layers:
+                ax.set_title(f"hidden neuron {target}", fontsize="medium")
     if shape is not None:
         images = axes[: len(targets)]
         limit = np.abs(values[:, targets]).max()

@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 import glmbrian as glm
 from glmbrian import plotting
+from glmbrian.classifier.learned import HiddenLayer
 from glmbrian.devices.problem import Trace
 from glmbrian.plotting.style import DIVERGING
 
@@ -415,6 +416,15 @@ def test_report(n_inputs, names, n_panels, tmp_path):
         assert not any(extent.overlaps(other) for other in extents[:index])
 
 
+@pytest.mark.parametrize("n_inputs", [12, 16])
+def test_report_names_hidden_neurons(n_inputs):
+    """16 inputs form an image."""
+    classifier, X, y = make(n_inputs, (0, 1, 2), n_epochs=1, hidden=(3,))
+    panels = plotting.training_report(classifier, X, y).subfigs[1].axes
+    titles = {ax.get_title() for ax in panels if ax.get_title()}
+    assert titles == {f"hidden neuron {index}" for index in range(3)}
+
+
 def test_report_titles_are_the_decisions():
     names = (0, 1, 2)
     classifier, X, y = make(12, names)
@@ -518,6 +528,9 @@ def test_neurons_without_feedback():
     neurons = glm.GLMNeurons(2, glm.IndicatorBasis(1))
     with pytest.raises(ValueError, match="model has no feedback kernels: create"):
         plotting.plot_feedback_kernels(neurons)
+    layer = HiddenLayer(np.ones((3, 2, 1)), np.ones(2), np.ones((2, 0)), glm.IndicatorBasis(1), None)
+    with pytest.raises(ValueError, match="no feedback kernels: train .* with hidden_feedback=basis"):
+        plotting.plot_feedback_kernels(layer)
 
 
 def test_targets_are_checked(synapses):
