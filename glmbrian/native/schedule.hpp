@@ -17,10 +17,10 @@ class Schedule {
 public:
     const Job job;
 
+    // Earlier results go first: not even wrong settings may leave any that `load` would read.
     Schedule()
-        : job("job/settings.txt"), began_(std::chrono::steady_clock::now())
+        : job((ResultFile::remove_all(), "job/settings.txt")), began_(std::chrono::steady_clock::now())
     {
-        ResultFile::remove_all();
         if (job.train) {
             labels_ = read_array<int32_t>("job/labels.bin", job.n_items);
             for (const int32_t label : labels_)
@@ -30,10 +30,15 @@ public:
             learning_rates_ = read_numbers("job/learning_rates.bin", N_REPLICAS, false);
             for (const double rate : learning_rates_)
                 if (rate == 0.0) fail("job/learning_rates.bin must hold numbers above 0, got 0");
-            if (job.n_rate_factors)
+            if (job.n_rate_factors) {
                 rate_factors_.open("job/rate_factors.bin", job.n_rate_factors,
                                    ": the schedule of the learning rate has a factor for each of the "
                                    "n_epochs * n_items presentations, so to change these, export again");
+                for (int64_t n = 0; n < job.n_rate_factors; n++)
+                    if (!std::isfinite(rate_factors_[n]) || rate_factors_[n] < 0.0)
+                        fail("job/rate_factors.bin must hold finite numbers of at least 0, got "
+                             + std::to_string(rate_factors_[n]));
+            }
             if (job.weighted)
                 sample_weights_ = read_numbers("job/sample_weights.bin", N_REPLICAS * job.n_items, false);
         } else {

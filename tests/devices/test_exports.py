@@ -177,6 +177,9 @@ def test_a_schedule_is_for_a_number_of_epochs(copy):
     change_setting(copy, "rate_schedule", 1)
     np.linspace(1, 0, 80).tofile(copy / "job" / "rate_factors.bin")
     assert run(copy).returncode == 0
+    for wrong in (-0.5, np.nan, np.inf):
+        np.append(np.linspace(1, 0, 79), wrong).tofile(copy / "job" / "rate_factors.bin")
+        assert "rate_factors.bin must hold finite numbers of at least 0, got" in run(copy).stderr
     change_setting(copy, "n_epochs", 3)
     assert "to change these, export again" in run(copy).stderr
 
@@ -226,6 +229,10 @@ def test_a_run_that_fails_or_is_killed_leaves_no_old_results(copy):
     change_setting(copy, "n_epochs", 2)
     assert run(copy).returncode == 0
     glm.GLMClassifier.load(copy)
+    change_setting(copy, "n_epochs", "two")
+    assert run(copy).returncode == 3
+    with pytest.raises(FileNotFoundError, match="has not run yet, or has not finished"):
+        glm.GLMClassifier.load(copy)
 
 
 @pytest.mark.parametrize("name", ["trained.bin", "history.bin", "run.txt"])
