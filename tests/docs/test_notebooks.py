@@ -18,8 +18,9 @@ KERNEL = "glmbrian-tests"
 LONG_TRAINING = ["full_mnist"]
 
 every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for path in NOTEBOOKS])
-#: These take longest.  Tests of `reproduce all --quick`, of coupled neurons and of devices do the same.
-EXHAUSTIVE = ["devices", "existing_model", "paper"]
+#: These take longest.  Tests of `reproduce all --quick`, of coupled neurons, of devices and of the how-to
+#: on trust do the same.
+EXHAUSTIVE = ["devices", "existing_model", "paper", "trust"]
 
 
 def test_there_are_notebooks():
