@@ -1,8 +1,8 @@
 """Train on all of MNIST, or of a data set in the same form, and test on its official test images.
 
-    python benchmarks/full_mnist.py FOLDER [--hidden 100] [--shifts] [--seeds 5] [--output FILE]
+    python benchmarks/full_mnist.py [FOLDER] [--hidden 100] [--shifts] [--seeds 5] [--output FILE]
 
-FOLDER holds the four IDX files.  Decisions are made by the first spike alone; the accuracy is
+FOLDER holds the four IDX files; without it, the images of the package are used.  Decisions are made by the first spike alone; the accuracy is
 given twice: with silent presentations decided by the potential, and with them counted as wrong.
 With --shifts, training also sees each training image moved by one pixel up, down, left and right.
 With --output, each seed is written to a JSON file as soon as it is done, and seeds that are in
@@ -75,7 +75,7 @@ def summary(rows, name):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--hidden", type=int, nargs="*", default=[100], metavar="N")
     parser.add_argument("--n-steps", type=int, default=16)
     parser.add_argument("--epochs", type=int, default=20)
@@ -90,7 +90,8 @@ def main():
         name: value for name, value in vars(options).items() if name not in ("folder", "output")
     }
     del settings["seeds"]
-    digits = glm.datasets.load_mnist("all", full=True, directory=options.folder)
+    whole = {} if options.folder is None else dict(full=True, directory=options.folder)
+    digits = glm.datasets.load_mnist("all", **whole)
     settings["n_train"], settings["n_test"] = len(digits.y_train), len(digits.y_test)
     rows = []
     if options.output is not None and options.output.exists():
