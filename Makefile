@@ -31,7 +31,8 @@ GENN_ENV := .venv-genn
 TEST_EXTRAS := [docs,interop,lint,test]
 GENN_EXTRAS := [genn,test]
 # Tests that try only a sample of all cases, unless GLMBRIAN_EXHAUSTIVE is 1.
-EXHAUSTIVE := $(addprefix tests/,classifier/test_damaged_files.py devices/test_exports.py \
+EXHAUSTIVE := $(addprefix tests/,classifier/test_damaged_files.py classifier/test_classifier.py \
+	core/test_objectives.py brian/test_stopping.py devices/test_exports.py \
 	devices/test_hidden.py brian/test_coupling.py brian/test_encoding.py classifier/test_ensemble.py docs/test_notebooks.py \
 	devices/test_adversarial.py interop/test_interop_nemos.py benchmarks/test_benchmark.py \
 	classifier/test_files_of_0_1.py test_properties.py test_threads.py \

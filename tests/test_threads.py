@@ -160,6 +160,7 @@ assert [one.n_basis for one in made] == [1, 2] and signal.signal is before
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
+@pytest.mark.exhaustive
 def test_any_module_may_be_the_first_in_a_thread():
     script = """
 import sys

@@ -67,7 +67,7 @@ STOPS = {"all": [3, 5, 6], "subgroup": [5, 10, 15]}
     [
         ("numpy", "all"),
         ("numpy", "subgroup"),
-        pytest.param("cython", "subgroup", marks=pytest.mark.compiled),
+        pytest.param("cython", "subgroup", marks=[pytest.mark.compiled, pytest.mark.exhaustive]),
     ],
 )
 def test_runtime(target, stop_on):

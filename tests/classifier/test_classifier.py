@@ -56,6 +56,7 @@ def test_rate_accuracy_and_cost(rate):
 
 @compiled
 @pytest.mark.long
+@pytest.mark.exhaustive
 def test_no_seed_ends_in_a_bad_optimum():
     scores = [
         glm.GLMClassifier(n_steps=4, n_basis=1, n_epochs=100, random_state=seed)

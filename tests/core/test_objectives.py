@@ -107,7 +107,7 @@ def train_on_presentations(rule, batch_size=1):
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("batch_size", [1, 4])
+@pytest.mark.parametrize("batch_size", [1, pytest.param(4, marks=pytest.mark.exhaustive)])
 def test_free_outputs_are_trained_alike_on_each_device(batch_size):
     expected = train_on_presentations(Reinforced(), batch_size)
     assert len(set(expected[0].tolist())) > 1

@@ -18,9 +18,12 @@ KERNEL = "glmbrian-tests"
 LONG_TRAINING = ["full_mnist"]
 
 every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for path in NOTEBOOKS])
-#: These take longest.  Tests of `reproduce all --quick`, of coupled neurons, of devices and of the how-to
-#: on trust do the same.
-EXHAUSTIVE = ["devices", "existing_model", "paper", "trust"]
+#: These take longest.  Tests of the how-tos, of `reproduce all --quick`, of coupled neurons and of devices do
+#: the same.
+EXHAUSTIVE = [
+    *("devices", "existing_model", "full_mnist", "paper"),
+    *("training_step_by_step", "trust", "whole_recording"),
+]
 
 
 def test_there_are_notebooks():
