@@ -86,6 +86,7 @@ def fit_in_threads(n_threads, jobs, expected):
 
 
 @pytest.mark.compiled
+@pytest.mark.exhaustive
 def test_threads_compile_side_by_side(alone, users_network, tmp_path, monkeypatch):
     """Some need a program that another thread is building."""
     for number in range(N_ROUNDS):

@@ -191,9 +191,15 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("place", ["numpy", pytest.param("cpp_standalone", marks=pytest.mark.compiled)])
-@pytest.mark.parametrize("case", CASES)
-def test_two_hundred_presentations_equal_the_maths(place, case):
+def compiled(case):
+    """A case in C++; compiling takes long, so only some are part of every run."""
+    is_usual = case in ("flip", "rate, remove", "hidden, add", "two hidden, rate")
+    marks = [pytest.mark.compiled] + [pytest.mark.exhaustive] * (not is_usual)
+    return pytest.param(case, "cpp_standalone", marks=marks)
+
+
+@pytest.mark.parametrize("case, place", [*((case, "numpy") for case in CASES), *map(compiled, CASES)])
+def test_two_hundred_presentations_equal_the_maths(case, place):
     network, kind, training = CASES[case]
     start, inputs = make_start(network), INPUTS[kind]
     learned, history = learn(place, network, start, inputs, training)
@@ -208,7 +214,7 @@ def test_two_hundred_presentations_equal_the_maths(place, case):
 @pytest.mark.compiled
 @pytest.mark.exhaustive
 def test_two_hundred_presentations_in_cython():
-    test_two_hundred_presentations_equal_the_maths("cython", "rate, flip")
+    test_two_hundred_presentations_equal_the_maths("rate, flip", "cython")
 
 
 @pytest.mark.compiled

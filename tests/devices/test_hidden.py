@@ -24,7 +24,6 @@ from glmbrian.devices.problem import (
 from glmbrian.support.progress import Silent
 
 N, N_INPUTS, N_CLASSES, N_STEPS, N_EPOCHS = 40, 12, 3, 6, 5  # 200 presentations
-PLACES = ["numpy", pytest.param("cpp_standalone", marks=pytest.mark.compiled)]
 INPUTS = Inputs("bytes", np.random.default_rng(1).integers(0, 256, (N, N_INPUTS)).astype(np.uint8))
 LABELS = np.random.default_rng(2).integers(0, N_CLASSES, N)
 TESTING = Testing(input_key=7, output_key=8)
@@ -164,9 +163,15 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("case", CASES)
-def test_two_hundred_presentations_equal_the_maths(place, case):
+def compiled(case):
+    """A case in C++; compiling takes long, so only some are part of every run."""
+    is_usual = case in ("one, rate", "two", "weighted", "exponential kernels")
+    marks = [pytest.mark.compiled] + [pytest.mark.exhaustive] * (not is_usual)
+    return pytest.param(case, "cpp_standalone", marks=marks)
+
+
+@pytest.mark.parametrize("case, place", [*((case, "numpy") for case in CASES), *map(compiled, CASES)])
+def test_two_hundred_presentations_equal_the_maths(case, place):
     network, training = CASES[case]
     start = make_start(network)
     before = start.copy()
@@ -186,7 +191,7 @@ def test_two_hundred_presentations_equal_the_maths(place, case):
 @pytest.mark.exhaustive
 def test_two_hundred_presentations_in_cython():
     # Brian compiles each operation of its Cython target by itself, in seconds.
-    test_two_hundred_presentations_equal_the_maths("cython", "one, rate")
+    test_two_hundred_presentations_equal_the_maths("one, rate", "cython")
 
 
 def test_flips_equal_the_maths():
