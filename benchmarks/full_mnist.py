@@ -2,8 +2,9 @@
 
     python benchmarks/full_mnist.py [FOLDER] [--hidden 100] [--shifts] [--seeds 5] [--output FILE]
 
-FOLDER holds the four IDX files; without it, the images of the package are used.  Decisions are made by the first spike alone; the accuracy is
-given twice: with silent presentations decided by the potential, and with them counted as wrong.
+FOLDER holds the four IDX files; without it, the images of the package are used.  Decisions are made
+by the first spike alone; the accuracy is given twice: with silent presentations decided by the
+potential, and with them counted as wrong.
 With --shifts, training also sees each training image moved by one pixel up, down, left and right.
 With --output, each seed is written to a JSON file as soon as it is done, and seeds that are in
 the file are not run again.

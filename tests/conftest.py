@@ -136,6 +136,18 @@ def levels_above_draws(random, key, presentations, n_steps, n_inputs):
     return levels.astype(np.float32)
 
 
+def in_numpy_and_compiled(cases, usual):
+    """Return the arguments of a test of all `cases` in NumPy and in C++.
+
+    Compiling takes long, so only the `usual` ones are compiled in every run.
+    """
+    marks = {case: [] if case in usual else [pytest.mark.exhaustive] for case in cases}
+    return [pytest.param(case, "numpy") for case in cases] + [
+        pytest.param(case, "cpp_standalone", marks=[pytest.mark.compiled, *marks[case]])
+        for case in cases
+    ]
+
+
 def has_compiler():
     chosen = shlex.split(os.environ.get("CXX", ""))[:1]
     return any(map(shutil.which, [*chosen, "g++", "clang++"]))

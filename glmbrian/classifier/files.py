@@ -171,7 +171,7 @@ def _load_exported(kind, folder):
         parameters, history, run = get_device(classifier.device).read_exported(
             network, folder, saved.has_checksum
         )
-        streams, n_presentations = _take_settings(classifier, run, len(history))
+        streams, n_presentations = adopt_settings(classifier, run, len(history))
         check_settings(classifier)
         if not parameters.is_moderate(history):
             raise ValueError(
@@ -196,7 +196,7 @@ def _load_exported(kind, folder):
     return classifier
 
 
-def _take_settings(classifier, run, n_epochs):
+def adopt_settings(classifier, run, n_epochs):
     """Adopt the settings that the user may have changed in an exported project.
 
     Return the streams, and the number of presentations.

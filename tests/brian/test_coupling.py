@@ -28,7 +28,7 @@ BASIS = glm.RaisedCosineBasis(4, 60, a=2.2, c=1.0, dt=0.2)
 SHORTER = glm.RaisedCosineBasis(3, 50, a=3.0, c=1.0, dt=0.2)
 TARGETS = [
     "numpy",
-    # Brian compiles for a minute; `test_what_is_pending_moves_between_targets` is in Cython, too.
+    # Brian compiles for a minute; `test_long_windows_in_cython` is part of every run.
     pytest.param("cython", marks=[pytest.mark.compiled, pytest.mark.exhaustive]),
     pytest.param("cpp_standalone", marks=pytest.mark.compiled),
 ]

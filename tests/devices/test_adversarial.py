@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from brian2 import prefs
+from conftest import in_numpy_and_compiled
 
 import glmbrian as glm
 from glmbrian.core.adversarial import Adversarial
@@ -191,14 +192,10 @@ CASES = {
 }
 
 
-def compiled(case):
-    """A case in C++; compiling takes long, so only some are part of every run."""
-    is_usual = case in ("flip", "rate, remove", "hidden, add", "two hidden, rate")
-    marks = [pytest.mark.compiled] + [pytest.mark.exhaustive] * (not is_usual)
-    return pytest.param(case, "cpp_standalone", marks=marks)
+USUAL = ["flip", "rate, remove", "hidden, add", "two hidden, rate"]
 
 
-@pytest.mark.parametrize("case, place", [*((case, "numpy") for case in CASES), *map(compiled, CASES)])
+@pytest.mark.parametrize("case, place", in_numpy_and_compiled(CASES, USUAL))
 def test_two_hundred_presentations_equal_the_maths(case, place):
     network, kind, training = CASES[case]
     start, inputs = make_start(network), INPUTS[kind]

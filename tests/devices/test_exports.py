@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import glmbrian as glm
-from glmbrian.classifier.files import _take_settings
+from glmbrian.classifier.files import adopt_settings
 from glmbrian.core.activations import get_activation
 
 pytestmark = pytest.mark.compiled
@@ -162,7 +162,7 @@ def test_averages_schedules_and_weights_that_were_changed_are_read_back(copy):
     exported = glm.GLMClassifier.load(copy)
     exported.set_params(average=0.5, learning_rate_schedule="linear", class_weight={5: 2.0})
     settings = dict(line.split() for line in (copy / "job" / "run.txt").read_text().splitlines())
-    _take_settings(exported, {**settings, "n_averaged": "1"}, 2)  # half of two epochs
+    adopt_settings(exported, {**settings, "n_averaged": "1"}, 2)  # half of two epochs
     assert (exported.average, exported.learning_rate_schedule) == (0.5, "constant")
     assert exported.class_weight is None
     change_setting(copy, "n_averaged", 2)

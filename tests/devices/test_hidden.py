@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from brian2 import prefs
+from conftest import in_numpy_and_compiled
 
 import glmbrian as glm
 from glmbrian.core.credit import Baseline, get_credit
@@ -163,14 +164,10 @@ CASES = {
 }
 
 
-def compiled(case):
-    """A case in C++; compiling takes long, so only some are part of every run."""
-    is_usual = case in ("one, rate", "two", "weighted", "exponential kernels")
-    marks = [pytest.mark.compiled] + [pytest.mark.exhaustive] * (not is_usual)
-    return pytest.param(case, "cpp_standalone", marks=marks)
+USUAL = ["one, rate", "two", "weighted", "exponential kernels"]
 
 
-@pytest.mark.parametrize("case, place", [*((case, "numpy") for case in CASES), *map(compiled, CASES)])
+@pytest.mark.parametrize("case, place", in_numpy_and_compiled(CASES, USUAL))
 def test_two_hundred_presentations_equal_the_maths(case, place):
     network, training = CASES[case]
     start = make_start(network)
