@@ -6,6 +6,7 @@ import logging
 import os
 import random
 import signal
+import subprocess
 import sys
 
 import numpy as np
@@ -83,6 +84,7 @@ def global_state():
         "environment": {**os.environ, "PYTEST_CURRENT_TEST": None},
         "floating point": np.geterr(),
         "brian2genn": "brian2genn" in sys.modules,
+        "exempt from garbage collection": gc.get_freeze_count() > 0,
     }
 
 
@@ -90,6 +92,14 @@ def assert_same(before):
     after = global_state()
     changed = {name: (value, after[name]) for name, value in before.items() if after[name] != value}
     assert not changed
+
+
+@pytest.fixture(scope="module", autouse=True)
+def collecting_garbage():
+    """Collect all garbage, as in a process of the user's."""
+    gc.unfreeze()
+    yield
+    gc.freeze()
 
 
 @pytest.fixture(params=["a fresh process", "another device"])
@@ -276,3 +286,36 @@ def test_a_process_does_not_grow(fitted):
     use(8)
     # Once it was two hundred objects per fit: keys of caches were new objects each time.
     assert n_objects() - before < 8
+
+
+def test_objects_that_the_user_exempted_from_garbage_collection(fitted):
+    gc.freeze()
+    n_exempt = gc.get_freeze_count()
+    fitted.predict(X)
+    still_exempt = gc.get_freeze_count()
+    gc.unfreeze()
+    assert still_exempt > 0.99 * n_exempt
+
+
+#: Fits, and prints how many objects there were, how many were searched, and how many are exempt.
+SHORT_FIT = """
+import gc
+import sklearn.model_selection
+import glmbrian as glm
+
+searched = []
+classifier = glm.GLMClassifier(n_steps=2, n_basis=1, n_epochs=1, device="runtime", verbose=False)
+n_objects = len(gc.get_objects())
+gc.callbacks.append(lambda phase, info: searched.append(len(gc.get_objects()) if info["generation"] == 2 else 0))
+classifier.fit([[0.0, 1.0], [1.0, 0.0]], [0, 1])
+print(n_objects, max(searched), gc.get_freeze_count())
+"""
+
+
+def test_a_fit_does_not_search_old_objects_for_garbage():
+    """With scikit-learn imported, this took longer than everything else in a short fit."""
+    done = subprocess.run([sys.executable, "-c", SHORT_FIT], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    n_objects, n_searched, n_exempt = map(int, done.stdout.split())
+    assert 0 < n_searched < n_objects / 4
+    assert n_exempt == 0
