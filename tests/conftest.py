@@ -26,6 +26,20 @@ CACHE_VARIABLE = "GLMBRIAN_CACHE_DIR"
 class BrianState:
     """A plugin, not a fixture of this file, so that it is for doctests as well."""
 
+    file = None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item):
+        """Exempt what exists when a file begins from garbage collection.
+
+        Brian collects garbage in every run.  To search all modules, and what the tests of other files
+        have left in caches, would take half of the time of the whole suite.
+        """
+        if item.path != self.file:
+            self.file = item.path
+            gc.collect()
+            gc.freeze()
+
     @pytest.fixture(autouse=True)
     def restore_brian(self):
         """Leave Brian's device, preferences and default clock as they were.
@@ -141,6 +155,7 @@ def in_numpy_and_compiled(cases, usual):
 
     Compiling takes long, so only the `usual` ones are compiled in every run.
     """
+    cases = list(cases)
     marks = {case: [] if case in usual else [pytest.mark.exhaustive] for case in cases}
     return [pytest.param(case, "numpy") for case in cases] + [
         pytest.param(case, "cpp_standalone", marks=[pytest.mark.compiled, *marks[case]])
@@ -151,11 +166,6 @@ def in_numpy_and_compiled(cases, usual):
 def has_compiler():
     chosen = shlex.split(os.environ.get("CXX", ""))[:1]
     return any(map(shutil.which, [*chosen, "g++", "clang++"]))
-
-
-def pytest_collection_finish():
-    # Brian collects garbage in every run, and would go through all imported modules.
-    gc.freeze()
 
 
 def pytest_collection_modifyitems(items):

@@ -272,7 +272,7 @@ def test_neurons_spike_with_the_probability_of_the_activation(activation):
     "activation, target",
     [
         *((name, "numpy") for name in ("sigmoid", "probit", "cloglog")),
-        pytest.param("sigmoid", "cython", marks=pytest.mark.compiled),
+        pytest.param("sigmoid", "cython", marks=[pytest.mark.compiled, pytest.mark.exhaustive]),
         pytest.param("cloglog", "cython", marks=pytest.mark.compiled),
     ],
 )

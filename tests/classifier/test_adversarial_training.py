@@ -126,7 +126,11 @@ def test_a_kind_of_your_own_is_not_saved(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "device", ["runtime", pytest.param("cpp_standalone", marks=pytest.mark.compiled)]
+    "device",
+    [
+        "runtime",
+        pytest.param("cpp_standalone", marks=[pytest.mark.compiled, pytest.mark.exhaustive]),
+    ],
 )
 def test_each_replica_has_its_own_changes(device):
     one = make(device=device)

@@ -2,11 +2,12 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 from brian2 import prefs
-from conftest import levels_above_draws
+from conftest import in_numpy_and_compiled, levels_above_draws
 
 import glmbrian as glm
 from glmbrian.core.decisions import decide, measures
@@ -135,11 +136,17 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_fifty_updates_equal_the_maths(place, rule, case):
-    check_fifty_updates(place, rule, *case)
+#: Each activation with each rule is a program of its own.
+USUAL = [(rule, case) for rule in RULES for case in CASES if case[0] == "sigmoid"] + [
+    ("first-to-spike", CASES[4]),
+    ("rate", CASES[5]),
+]
+
+
+@pytest.mark.parametrize("case, place", in_numpy_and_compiled(product(RULES, CASES), USUAL), ids=str)
+def test_fifty_updates_equal_the_maths(case, place):
+    rule, settings = case
+    check_fifty_updates(place, rule, *settings)
 
 
 @pytest.mark.parametrize("place", PLACES)
