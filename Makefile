@@ -40,7 +40,7 @@ EXHAUSTIVE := $(addprefix tests/,classifier/test_damaged_files.py classifier/tes
 	core/test_layers.py brian/test_existing_models.py brian/test_own_code.py \
 	devices/test_simulation.py reproduce/test_reproduce_sweep.py classifier/test_predict_proba.py \
 	robustness/test_attacks.py robustness/test_certificates.py \
-	classifier/test_adversarial_training.py classifier/test_hidden_layers.py brian/test_neurons.py \
+	classifier/test_adversarial_training.py brian/test_neurons.py \
 	population/test_penalties.py population/test_long_recordings.py)
 # Tests that do not depend on the version of Brian 2 are not run again there.
 GENN_WITHOUT := $(foreach name,benchmark datasets docs plotting reproduce,--ignore-glob='*/test_$(name)*')

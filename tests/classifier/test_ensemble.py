@@ -23,7 +23,7 @@ COMPILED_EXHAUSTIVE = [pytest.mark.compiled, pytest.mark.exhaustive]
         ("first-to-spike", 7, "runtime"),
         pytest.param("rate", 1, "runtime", marks=pytest.mark.exhaustive),
         pytest.param("first-to-spike", 7, "cpp_standalone", marks=COMPILED_EXHAUSTIVE),
-        pytest.param("rate", 1, "cpp_standalone", marks=COMPILED_EXHAUSTIVE),
+        pytest.param("rate", 1, "cpp_standalone", marks=pytest.mark.compiled),
     ],
 )
 def test_each_replica_is_its_own_run(device, decoding, batch_size):

@@ -136,13 +136,8 @@ def test_weight_decay():
     np.testing.assert_allclose(decayed.weights_, np.exp(-1e-2 * n_updates) * start.weights_, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "device",
-    [
-        "runtime",
-        pytest.param("cpp_standalone", marks=[pytest.mark.compiled, pytest.mark.exhaustive]),
-    ],
-)
+@pytest.mark.compiled
+@pytest.mark.parametrize("device", ["runtime", "cpp_standalone"])
 def test_ensemble(device):
     settings = [
         dict(learning_rate=rate, start_state=seed) for rate, seed in ((0.1, 3), (0.2, 4), (0.05, 5))

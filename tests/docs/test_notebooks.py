@@ -21,7 +21,7 @@ every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for p
 #: These take longest.  Tests of the how-tos, of `reproduce all --quick`, of coupled neurons and of devices do
 #: the same.
 EXHAUSTIVE = [
-    *("devices", "existing_model", "full_mnist", "hidden_layer_in_your_network", "paper"),
+    *("devices", "existing_model", "full_mnist", "paper"),
     *("training_step_by_step", "trust", "whole_recording"),
 ]
 
