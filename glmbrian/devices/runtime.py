@@ -5,10 +5,7 @@ Runs on Brian's NumPy or Cython target, as ``prefs.codegen.target`` says; if it 
 Python; `native/presentations.hpp` is their counterpart in compiled programs.
 """
 
-import gc
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import numpy as np
 from brian2 import Clock, NetworkOperation, NumpyCodeObject, ms, prefs
@@ -22,6 +19,7 @@ from ..core.credit import Baseline
 from ..core.layers import Presentation
 from ..core.likelihoods import feedback_gradient, input_gradient, weight_gradient
 from ..core.randomness import DRAW_LEVELS, hidden_key, shuffled, split_key, uniforms
+from ..support.garbage import only_new_garbage
 from ..support.progress import Silent
 from .base import Device
 from .problem import Inputs, Network, Outcome, Parameters, Testing, Timing, Trace, as_layers
@@ -31,62 +29,25 @@ from .problem import Inputs, Network, Outcome, Parameters, Testing, Timing, Trac
 _COMPILING, _SAVED_A_STEP, _SAVED_A_PAIR = 30.0, 2e-4, 3e-8
 
 
-class _Garbage:
-    """Keeps garbage collection to the objects of a simulation.
-
-    Brian collects all garbage when a run starts, to find objects that the user put into no
-    network.  That takes longer than a short fit where scikit-learn and Matplotlib are imported.
-    """
-
-    #: Counting exempt objects takes long if there are any: until when the answer is taken as known.
-    _exempt_until = 0.0
-
-    @contextmanager
-    def of_this_only(self) -> Iterator[None]:
-        """Exempt the objects that exist from garbage collection, unless the user has done so."""
-        if self._some_are_exempt():
-            yield
-            return
-        gc.freeze()
-        try:
-            yield
-        finally:
-            gc.collect()  # the network
-            gc.unfreeze()
-
-    def _some_are_exempt(self):
-        started = time.perf_counter()
-        if started < self._exempt_until:
-            return True
-        if gc.get_freeze_count() == 0:
-            return False
-        ended = time.perf_counter()
-        self._exempt_until = ended + 20 * (ended - started)
-        return True
-
-
-_garbage = _Garbage()
-
-
 class Runtime(Device):
     """Simulates with Brian in this process, step by step."""
 
     name = "runtime"
 
-    @_garbage.of_this_only()
+    @only_new_garbage()
     def train(self, network, parameters, inputs, labels, training, progress):
         simulation = _Training(network, parameters, inputs, labels, training, progress)
         timing = simulation.run(training.n_epochs * len(inputs))
         return simulation.learned(), np.array(simulation.history), timing
 
-    @_garbage.of_this_only()
+    @only_new_garbage()
     def test(self, network, parameters, inputs, testing, progress):
         simulation = _Testing(network, parameters, inputs, testing, progress)
         timing = simulation.run(len(inputs))
         n_hidden_layers = len(network.hidden.sizes)
         return Outcome.from_rows(simulation.rows, network.n_outputs, n_hidden_layers), timing
 
-    @_garbage.of_this_only()
+    @only_new_garbage()
     def record(
         self, network: Network, parameters: Parameters, inputs: Inputs, testing: Testing
     ) -> list[Trace]:
