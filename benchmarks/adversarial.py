@@ -40,6 +40,7 @@ def main():
     parser.add_argument("--budget", type=int, default=5, help="spikes changed in training")
     parser.add_argument("--fraction", type=float, help="default: 0.5 for {5, 7}, 0.3 for ten digits")
     parser.add_argument("--epochs", type=int, default=60)
+    parser.add_argument("--learning-rate", type=float, default=0.01)
     parser.add_argument("--schedule", default="linear")
     parser.add_argument("--average", type=float, default=0.3)
     parser.add_argument("--classes", nargs="+", choices=CLASSES, default=list(CLASSES))
@@ -62,6 +63,7 @@ def main():
             budget=options.budget if trained else 0,
             fraction=(options.fraction or FRACTIONS[classes]) if trained else 1.0,
             epochs=options.epochs,
+            learning_rate=options.learning_rate,
             schedule=options.schedule,
             average=options.average,
             images=options.images,
@@ -87,6 +89,7 @@ def make(fit):
     return glm.GLMClassifier(
         fit["decoding"],
         n_epochs=fit["epochs"],
+        learning_rate=fit["learning_rate"],
         learning_rate_schedule=fit["schedule"],
         average=fit["average"],
         adversarial=adversarial,
@@ -165,7 +168,7 @@ def print_times(options):
                 fit = dict(
                     seed=0, decoding=decoding, trained=trained, budget=options.budget,
                     fraction=options.fraction or 1.0, epochs=10 if classes == "5 7" else 4,
-                    schedule=options.schedule, average=options.average,
+                    learning_rate=options.learning_rate, schedule=options.schedule, average=options.average,
                 )  # fmt: skip
                 timing = make(fit).fit(digits.X_train, digits.y_train).timing_
                 own = 1e6 * timing["run_seconds"] / timing["presentations"]

@@ -22,6 +22,9 @@ settings.load_profile("glmbrian")
 
 CACHE_VARIABLE = "GLMBRIAN_CACHE_DIR"
 
+#: Whether tests try all cases, also those that take long: `make test-exhaustive` sets the variable.
+EXHAUSTIVE = os.environ.get("GLMBRIAN_EXHAUSTIVE") == "1"
+
 
 class BrianState:
     """A plugin, not a fixture of this file, so that it is for doctests as well."""
@@ -169,7 +172,7 @@ def has_compiler():
 
 
 def pytest_collection_modifyitems(items):
-    if os.environ.get("GLMBRIAN_EXHAUSTIVE") != "1":
+    if not EXHAUSTIVE:
         for item in items:
             if item.get_closest_marker("exhaustive"):
                 item.add_marker(pytest.mark.skip(reason="takes long, so only in make test-exhaustive"))

@@ -270,9 +270,15 @@ def n_objects():
     return len(gc.get_objects())
 
 
-def test_a_process_does_not_grow(fitted):
+@pytest.fixture
+def nothing_exempt():
+    """Count all objects: tests exempt old ones from garbage collection."""
     gc.unfreeze()
+    yield
+    gc.freeze()
 
+
+def test_a_process_does_not_grow(fitted, nothing_exempt):
     def use(n_times):
         for _ in range(n_times):
             classifier("runtime").fit(X, Y)
@@ -283,7 +289,6 @@ def test_a_process_does_not_grow(fitted):
     use(8)
     # Once it was two hundred objects per fit: keys of caches were new objects each time.
     assert n_objects() - before < 8
-    gc.freeze()
 
 
 def test_objects_that_the_user_exempted_from_garbage_collection(fitted):

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from brian2 import Network, Quantity, SpikeGeneratorGroup, ms, mV, prefs, second
 from brian2.core.base import BrianObjectException
+from conftest import EXHAUSTIVE
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
@@ -30,7 +31,7 @@ from glmbrian.interop import Recording, from_neo, from_tonic
 
 ALLOWED = (TypeError, ValueError, OSError, NotImplementedError, NotFittedError)
 #: Calls that take more than milliseconds get a fraction of this.
-EXAMPLES = 260 if os.environ.get("GLMBRIAN_EXHAUSTIVE") == "1" else 12
+EXAMPLES = 260 if EXHAUSTIVE else 12
 
 
 @dataclass

@@ -1,7 +1,6 @@
 """Several threads at once, and processes that they fork."""
 
 import multiprocessing
-import os
 import subprocess
 import sys
 import threading
@@ -12,13 +11,13 @@ import numpy as np
 import pytest
 from brian2 import Network, NeuronGroup, defaultclock, get_device, ms, prefs
 from brian2.devices.device import RuntimeDevice
+from conftest import EXHAUSTIVE
 
 import glmbrian as glm
 
 X, Y = np.repeat([[1.0, 0.0], [0.0, 1.0]] * 3, 3, axis=1), [0, 1] * 3
 
 #: Says that time does not matter.
-EXHAUSTIVE = os.environ.get("GLMBRIAN_EXHAUSTIVE") == "1"
 
 #: Settings that need a program each, and how often all are compiled.
 ARCHITECTURES = [(3, 1), (3, 2), (4, 1), (4, 2)] if EXHAUSTIVE else [(3, 1), (3, 2)]

@@ -8,10 +8,11 @@ these columns.  A neuron's own columns, its train filtered by the feedback basis
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
+from numpy.lib.stride_tricks import as_strided, sliding_window_view
 from numpy.typing import NDArray
 
 from ..core.bases import Basis
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 #: About how many values a block of rows has: a few blocks fit in the caches.
 _VALUES_IN_BLOCK = 2**19
+
+#: A matrix of this many values stays in a core's own cache, and is soon read again with many sources.
+_VALUES_IN_CACHE, _FEW_SOURCES = 2**18, 16
 
 #: The least and most rows of a block.
 _FEWEST_ROWS, _MOST_ROWS = 2**9, 2**14
@@ -56,37 +60,64 @@ class Filter:
 
     def __init__(self, basis: Basis) -> None:
         self.window, self.n_basis = basis.matrix.shape
-        # One matrix maps a stretch of steps, and the window before it, to the filtered stretch.
+        # Rows are the steps of a window, in the order of time.
+        self._functions = np.ascontiguousarray(basis.matrix[::-1])
+        self._are_single_lags = bool((np.count_nonzero(basis.matrix, axis=0) == 1).all())
         # Short stretches need fewer multiplications, long ones fewer matrix products.
-        self.stretch = int(np.clip(self.window // 4, 8, 64))
-        matrix = np.zeros((self.stretch, self.n_basis, self.stretch + self.window - 1))
-        for step in range(self.stretch):
-            matrix[step, :, step : step + self.window] = basis.matrix[::-1].T
-        self._matrix = matrix.reshape(self.stretch * self.n_basis, -1)
+        self._stretch = int(np.clip(self.window // 4, 8, 64))
 
     def __call__(self, series: Series, first: int, start: int, stop: int) -> NDArray[np.float64]:
         """Return the filtered series from `start` up to `stop`, shape (n_steps, n_basis, n).
 
         Nothing before the step `first` has an effect.
         """
-        n = series.n_units
-        n_steps = stop - start
-        n_stretches = -(-n_steps // self.stretch)
-        before = min(self.window, start - first)
-        padded = np.zeros((n_stretches * self.stretch + self.window - 1, n))
-        seen = series.read(start - before, stop - 1)
-        padded[self.window - before : self.window - before + len(seen)] = seen
+        n, n_steps = series.n_units, stop - start
         if n == 0:
             return np.zeros((n_steps, self.n_basis, 0))
+        n_stretches = -(-n_steps // self._stretch)
+        before = min(self.window, start - first)
+        padded = np.zeros((n_stretches * self._stretch + self.window - 1, n))
+        seen = series.read(start - before, stop - 1)
+        padded[self.window - before : self.window - before + len(seen)] = seen
+        if self._are_single_lags:
+            return self._by_copies(padded, n_steps)
+        n_values = self._stretch * self.n_basis * (self._stretch + self.window - 1)
+        if n <= _FEW_SOURCES and n_values > _VALUES_IN_CACHE:
+            return self._by_windows(padded, n_steps)
+        return self._by_stretches(padded, n_stretches)[:n_steps]
+
+    def _by_copies(self, padded, n_steps):
+        """Filter by functions that are 0 at all lags but one, as those of an `IndicatorBasis`."""
+        filtered = np.empty((n_steps, self.n_basis, padded.shape[1]))
+        for function, row in enumerate((self._functions != 0).argmax(axis=0)):
+            value = self._functions[row, function]
+            np.multiply(padded[row : row + n_steps], value, out=filtered[:, function])
+        return filtered
+
+    def _by_windows(self, padded, n_steps):
+        """Multiply the window before each step by the functions, one source at a time."""
+        filtered = np.empty((n_steps, self.n_basis, padded.shape[1]))
+        for source, values in enumerate(np.ascontiguousarray(padded.T)):
+            windows = sliding_window_view(values, self.window)[:n_steps]
+            filtered[:, :, source] = np.ascontiguousarray(windows) @ self._functions
+        return filtered
+
+    def _by_stretches(self, padded, n_stretches):
+        """Multiply stretches of steps, and the window before each, by one matrix."""
+        n, length = padded.shape[1], self._stretch + self.window - 1
         row, column = padded.strides
         stretches = as_strided(
-            padded,
-            (n_stretches, self.stretch + self.window - 1, n),
-            (row * self.stretch, row, column),
-            writeable=False,
+            padded, (n_stretches, length, n), (row * self._stretch, row, column), writeable=False
         )
-        filtered = np.matmul(self._matrix, stretches)
-        return filtered.reshape(n_stretches * self.stretch, self.n_basis, n)[:n_steps]
+        filtered = np.matmul(self._matrix_of_stretch, stretches)
+        return filtered.reshape(n_stretches * self._stretch, self.n_basis, n)
+
+    @cached_property
+    def _matrix_of_stretch(self):
+        matrix = np.zeros((self._stretch, self.n_basis, self._stretch + self.window - 1))
+        for step in range(self._stretch):
+            matrix[step, :, step : step + self.window] = self._functions.T
+        return matrix.reshape(self._stretch * self.n_basis, -1)
 
 
 class Design:

@@ -12,11 +12,11 @@ import zipfile
 
 import numpy as np
 import pytest
+from conftest import EXHAUSTIVE
 
 import glmbrian as glm
 from glmbrian.support.storage import save_npz
 
-WHOLE = os.environ.get("GLMBRIAN_EXHAUSTIVE") == "1"
 LONGEST_SECONDS = 10
 X = np.random.default_rng(0).integers(0, 256, (12, 5))
 Y = np.tile(["blue", "green", "red"], 4)
@@ -84,7 +84,7 @@ def test_every_changed_byte_is_noticed(model, tmp_path):
     classifier, path = model
     whole, expected = path.read_bytes(), everything(glm.GLMClassifier.load(path))
     changed, n_refused = tmp_path / "changed.npz", 0
-    places = range(0, len(whole), 1 if WHOLE else 23)
+    places = range(0, len(whole), 1 if EXHAUSTIVE else 23)
     for place in places:
         data = bytearray(whole)
         data[place] ^= 1 << place % 8
@@ -106,7 +106,7 @@ def test_a_changed_shape_in_a_header(model, tmp_path):
 
 def test_files_that_end_early(model, tmp_path):
     whole = model[1].read_bytes()
-    for size in range(0, len(whole), 1 if WHOLE else 101):
+    for size in range(0, len(whole), 1 if EXHAUSTIVE else 101):
         (tmp_path / "short.npz").write_bytes(whole[:size])
         assert loaded_or_refused(tmp_path / "short.npz") is None
 
@@ -171,7 +171,7 @@ def test_every_field_is_checked(model, tmp_path, has_checksum):
     """Even if the checksum is right, or is missing."""
     path = tmp_path / "changed.npz"
     n_loaded, variants = 0, list(variants_of_fields(model[1]))
-    for what, content in variants if WHOLE else variants[has_checksum::7]:
+    for what, content in variants if EXHAUSTIVE else variants[has_checksum::7]:
         if has_checksum:
             save_npz(path, content)
         else:
@@ -334,14 +334,14 @@ def test_populations(tmp_path):
     path, changed = tmp_path / "population.npz", tmp_path / "changed.npz"
     population.save(path)
     whole, content = path.read_bytes(), content_of(path)
-    for place in range(0, len(whole), 1 if WHOLE else 23):
+    for place in range(0, len(whole), 1 if EXHAUSTIVE else 23):
         data = bytearray(whole)
         data[place] ^= 1 << place % 8
         changed.write_bytes(data)
         loaded = loaded_or_refused(changed, glm.GLMPopulation.load)
         assert loaded is None or parameters_of(loaded) == parameters_of(population), place
     for name in content:
-        for array in BAD_ARRAYS if WHOLE else BAD_ARRAYS[::3]:
+        for array in BAD_ARRAYS if EXHAUSTIVE else BAD_ARRAYS[::3]:
             for write in (save_npz, lambda path, arrays: np.savez(path, **arrays)):
                 write(changed, {**content, name: array})
                 loaded = loaded_or_refused(changed, glm.GLMPopulation.load)

@@ -5,7 +5,6 @@
 
 import importlib.util
 import json
-import os
 import platform
 import shutil
 from importlib.metadata import version
@@ -14,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from brian2 import prefs
+from conftest import EXHAUSTIVE
 
 import glmbrian as glm
 from glmbrian.reproduce import local_workers
@@ -21,7 +21,6 @@ from glmbrian.reproduce.pipeline import reproduce
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "v0_1"
 EXPECTED = json.loads((FOLDER / "expected.json").read_text())
-WHOLE = os.environ.get("GLMBRIAN_EXHAUSTIVE") == "1"
 
 
 def _writer():
@@ -121,7 +120,7 @@ def test_results_are_used_again(tmp_path, monkeypatch):
 
 TRAININGS = list(writer.trainings())
 #: Each takes a compilation of its own.
-COMPILED = TRAININGS if WHOLE else [("rate", "sigmoid", "ensemble")]
+COMPILED = TRAININGS if EXHAUSTIVE else [("rate", "sigmoid", "ensemble")]
 
 
 def assert_trained(arguments, device):

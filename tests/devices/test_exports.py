@@ -1,6 +1,5 @@
 """Exported projects: they train as `fit` does, refuse wrong settings, and detect any change."""
 
-import os
 import shutil
 import subprocess
 import zlib
@@ -8,13 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from conftest import EXHAUSTIVE
 
 import glmbrian as glm
 from glmbrian.classifier.files import adopt_settings
 from glmbrian.core.activations import get_activation
 
 pytestmark = pytest.mark.compiled
-WHOLE = os.environ.get("GLMBRIAN_EXHAUSTIVE") == "1"
 FEW = glm.datasets.load_mnist((5, 7), 20, 20)
 
 
@@ -239,7 +238,7 @@ def test_a_run_that_fails_or_is_killed_leaves_no_old_results(copy):
 def test_every_changed_byte_of_the_results_is_noticed(copy, name):
     path = copy / "job" / name
     whole = path.read_bytes()
-    step = 1 if WHOLE or len(whole) < 50 else len(whole) // 25
+    step = 1 if EXHAUSTIVE or len(whole) < 50 else len(whole) // 25
     for place in range(0, len(whole), step):
         data = bytearray(whole)
         data[place] ^= 1 << place % 8

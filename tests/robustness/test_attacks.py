@@ -2,11 +2,11 @@
 
 import copy
 import functools
-import os
 from itertools import combinations, product
 
 import numpy as np
 import pytest
+from conftest import EXHAUSTIVE
 
 import glmbrian as glm
 from glmbrian.core.objectives import FirstToSpike
@@ -22,7 +22,6 @@ from glmbrian.robustness import (
 from glmbrian.robustness.methods import Iterated
 
 N_STEPS, N_IN, N_OUT = 4, 3, 3
-EXHAUSTIVE = os.environ.get("GLMBRIAN_EXHAUSTIVE") == "1"
 N_NETWORKS = 10_000 if EXHAUSTIVE else 45
 DIGITS = glm.datasets.load_mnist((5, 7), 60, 50)
 

@@ -1,17 +1,16 @@
 """The certified bound: never violated by any change in small networks."""
 
-import os
 from itertools import combinations
 
 import numpy as np
 import pytest
+from conftest import EXHAUSTIVE
 
 import glmbrian as glm
 from glmbrian.core.decisions import ON_SILENCE, ON_TIE
 from glmbrian.robustness import KINDS, attack, certified, certified_accuracy
 
 N_STEPS, N_IN, N_OUT = 3, 3, 3
-EXHAUSTIVE = os.environ.get("GLMBRIAN_EXHAUSTIVE") == "1"
 N_NETWORKS = 10_000 if EXHAUSTIVE else 300
 SETTINGS = dict(n_steps=N_STEPS, n_basis=2, n_epochs=1, device="runtime", random_state=1, verbose=False)
 

@@ -1,7 +1,5 @@
 """Hidden neurons learn in networks of the user's own, also recurrent ones with delays."""
 
-import os
-
 import delayed_match
 import numpy as np
 import pytest
@@ -17,6 +15,7 @@ from brian2 import (
     set_device,
 )
 from brian2.core.base import BrianObjectException
+from conftest import EXHAUSTIVE
 from delayed_match import DelayedMatch
 
 import glmbrian as glm
@@ -244,7 +243,7 @@ CASES = {
     "reward": (Rewarded, "first-to-spike", "three-factor", 3),
 }
 #: Compiling takes long.
-COMPILED = list(CASES) if os.environ.get("GLMBRIAN_EXHAUSTIVE") == "1" else ["two", "reward"]
+COMPILED = list(CASES) if EXHAUSTIVE else ["two", "reward"]
 
 
 @pytest.mark.parametrize("place", ["numpy", CYTHON, CPP])
