@@ -1,16 +1,19 @@
 """A simulated second of coupled GLM neurons: the package, and a NumPy loop of a few lines.
 
     python benchmarks/coupled_simulation.py [--neurons 100 1000] [--density 1.0 0.1] [--rounds 3]
+        [--beside PYTHON]
 
 Prints CPU seconds per simulated second (steps of 1 ms; without generating or compiling code), and
 the time of each relative to the NumPy loop.  All simulate the same network: kernels of 100 lags
 from 8 raised cosines, self-coupling included, at rates of about 10 Hz.  They take turns, so that a
-busy machine slows all of them.
+busy machine slows all of them.  PYTHON is that of an environment with another version of the package,
+which then takes its turns in processes of its own.
 """
 
 import argparse
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -138,16 +141,64 @@ class Standalone:
         return float(cpu), int(spikes)
 
 
-def measure(n, density, rounds, n_steps, chosen):
+class Elsewhere:
+    """One of the others, in a process of another environment."""
+
+    def __init__(self, python, name, n, density, n_steps):
+        command = [python, "-W", "ignore", __file__, "--serve", name, "--steps", str(n_steps)]
+        self.process = subprocess.Popen(
+            [*command, "--neurons", str(n), "--density", str(density)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.name = f"other version, {self._answer()}"
+
+    def simulate(self, n_steps):
+        self.process.stdin.write(f"{n_steps}\n")
+        self.process.stdin.flush()
+        cpu, spikes = self._answer().split()
+        return float(cpu), int(spikes)
+
+    def _answer(self):
+        for line in self.process.stdout:
+            if line.startswith(_ANSWER):
+                return line.removeprefix(_ANSWER).strip()
+        raise RuntimeError("the other version stopped")
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def serve(name, n, density, n_steps):
+    """Simulate as often as lines with numbers of steps arrive."""
+    with tempfile.TemporaryDirectory() as folder:
+        contender = MAKERS[name](Coupled(n, density), n_steps, folder)
+        print(_ANSWER, contender.name.removeprefix("glmbrian, "), flush=True)
+        for line in sys.stdin:
+            print(_ANSWER, *contender.simulate(int(line)), flush=True)
+
+
+#: What begins the lines of an answer, as Brian may print others.
+_ANSWER = "coupled_simulation:"
+
+MAKERS = {
+    "loop": lambda coupled, n_steps, folder: NumpyLoop(coupled),
+    "cpp": lambda coupled, n_steps, folder: Standalone(coupled, n_steps, folder),
+    "cython": lambda coupled, n_steps, folder: Runtime(coupled, "cython"),
+    "numpy": lambda coupled, n_steps, folder: Runtime(coupled, "numpy"),
+}
+
+
+def measure(n, density, rounds, n_steps, chosen, beside):
     coupled = Coupled(n, density)
     with tempfile.TemporaryDirectory() as folder:
-        makers = {
-            "loop": lambda: NumpyLoop(coupled),
-            "cpp": lambda: Standalone(coupled, n_steps, folder),
-            "cython": lambda: Runtime(coupled, "cython"),
-            "numpy": lambda: Runtime(coupled, "numpy"),
-        }
-        contenders = [makers[name]() for name in chosen]
+        contenders = [MAKERS[name](coupled, n_steps, folder) for name in chosen]
+        others = [
+            Elsewhere(beside, name, n, density, n_steps) for name in chosen if beside and name != "loop"
+        ]
+        contenders += others
         seconds = {contender.name: [] for contender in contenders}
         rates = {}
         for _ in range(rounds):
@@ -155,13 +206,17 @@ def measure(n, density, rounds, n_steps, chosen):
                 cpu, spikes = contender.simulate(n_steps)
                 seconds[contender.name].append(cpu / (n_steps * float(ms / second)))
                 rates[contender.name] = spikes / (n * n_steps * float(ms / second))
+        for other in others:
+            other.close()
     print(f"\n{n} neurons, {density:.0%} of all pairs connected")
-    print(f"{'':26}{'CPU s a simulated s':>32}{'relative':>10}{'Hz':>6}")
+    print(f"{'':32}{'CPU s a simulated s':>32}{'relative':>10}{'Hz':>6}")
     base = statistics.median(next(iter(seconds.values())))
     for name, values in seconds.items():
         median = statistics.median(values)
         spread = f"{median:.4f} ({min(values):.4f} to {max(values):.4f})"
-        print(f"{name:26}{spread:>32}{median / base:10.3f}{rates[name]:6.1f}", flush=True)
+        own = seconds.get(name.replace("other version, ", "glmbrian, "))
+        gain = f"{median / statistics.median(own):6.2f} times ours" if name.startswith("other") else ""
+        print(f"{name:32}{spread:>32}{median / base:10.3f}{rates[name]:6.1f} {gain}", flush=True)
 
 
 def main():
@@ -173,10 +228,14 @@ def main():
     parser.add_argument(
         "--only", nargs="+", default=["loop", "cpp", "cython", "numpy"], help="loop, cpp, cython, numpy"
     )
+    parser.add_argument("--beside", metavar="PYTHON", help="of an environment with another version")
+    parser.add_argument("--serve", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.serve:
+        return serve(options.serve, options.neurons[0], options.density[0], options.steps)
     for n in options.neurons:
         for density in options.density:
-            measure(n, density, options.rounds, options.steps, options.only)
+            measure(n, density, options.rounds, options.steps, options.only, options.beside)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
     python benchmarks/population_fit.py compare [--neurons 20] [--bins 200000] [--rounds 2] [--nemos]
     python benchmarks/population_fit.py long [--neurons 100] [--bins 100000 1000000] [--strength 50]
+        [--effect 1.0]
 
 `compare` fits the same coupled population with the package and with others, whose design
 matrix is made by hand.  Each fit has a process of its own; rounds alternate between them.  `long` records
@@ -28,15 +29,18 @@ RATE = 0.02  # spikes a step, about
 BASIS = glm.RaisedCosineBasis(5, 50, a=2.2, c=1.0, dt=0.25)
 
 
-def coupled(n, seed=0, density=0.1):
-    """Return a population in which a tenth of the pairs are connected, and these pairs."""
+def coupled(n, seed=0, density=0.1, effect=1.0):
+    """Return a population in which a tenth of the pairs are connected, and these pairs.
+
+    With an `effect` of 1, a spike changes the log-odds of spikes in the next steps by 0.3 to 0.6.
+    """
     rng = np.random.default_rng(seed)
     edges = rng.random((n, n)) < density
     np.fill_diagonal(edges, False)
     # Effects of both signs that fade within tens of steps, in all on the same scale in larger
     # populations; the biases make up for the mean input, so that all neurons fire at similar rates.
     size = rng.uniform(0.3, 0.6, (n, n)) * np.where(rng.random((n, n)) < 0.4, 1.0, -1.0)
-    size *= edges * min(1.0, np.sqrt(100 / n))
+    size *= effect * edges * min(1.0, np.sqrt(100 / n))
     weights = size[:, :, np.newaxis] * np.array([1.0, 0.8, 0.5, 0.2, 0.0])
     mean_input = RATE * (weights @ BASIS.matrix.sum(axis=0)).sum(axis=0)
     bias = np.log(RATE) + rng.uniform(-0.5, 0.5, n) - mean_input
@@ -151,7 +155,7 @@ def compare(options):
 def long(options):
     from sklearn.metrics import roc_auc_score
 
-    population, edges = coupled(options.neurons)
+    population, edges = coupled(options.neurons, effect=options.effect)
     pairs = ~np.eye(options.neurons, dtype=bool)
     print(
         f"{'bins':>10}{'spikes':>10}{'fit':>12}{'clock [s]':>12}{'CPU [s]':>12}{'memory [MiB]':>14}{'ROC area':>10}"
@@ -198,6 +202,7 @@ def main():
     command.add_argument("--neurons", type=int, default=100)
     command.add_argument("--bins", type=int, nargs="+", default=[100_000, 1_000_000])
     command.add_argument("--strength", type=float, default=50.0, help="with a million bins")
+    command.add_argument("--effect", type=float, default=1.0, help="scale of the connections")
     command.add_argument("--tol", type=float, default=1e-4)
     command.add_argument(
         "--fits", nargs="+", choices=["plain", "group lasso"], default=["plain", "group lasso"]

@@ -1,4 +1,4 @@
-"""What a falling learning rate and averaged parameters are worth, beside a constant rate.
+"""What a falling learning rate and averaged parameters are worth, beside the defaults of version 0.1.
 
     python benchmarks/schedules.py [--epochs 20] [--seeds 5] [--settings ...] [--points 2]
 
@@ -20,12 +20,12 @@ import glmbrian as glm
 from glmbrian.reproduce import FULL
 
 SETTINGS = {
-    "constant": {"learning_rate": 0.01},
-    "linear": {"learning_rate": 0.01, "learning_rate_schedule": "linear"},
+    "constant": {"learning_rate": 0.01, "average": 0.0},
+    "linear": {"learning_rate": 0.01, "learning_rate_schedule": "linear", "average": 0.0},
     "average": {"learning_rate": 0.01, "average": 0.3},
     "average-0.015": {"learning_rate": 0.015, "average": 0.3},
     "average-0.02": {"learning_rate": 0.02, "average": 0.3},
-    "linear-0.02": {"learning_rate": 0.02, "learning_rate_schedule": "linear"},
+    "linear-0.02": {"learning_rate": 0.02, "learning_rate_schedule": "linear", "average": 0.0},
     "both-0.02": {"learning_rate": 0.02, "learning_rate_schedule": "linear", "average": 0.3},
 }
 

@@ -28,7 +28,7 @@ from .labels import check_known, check_weights
 from .learned import HiddenLayer, Learned
 from .probabilities import calibration as measure_calibration
 from .probabilities import class_probabilities, log_odds
-from .settings import refuse_early_stopping, stops_early
+from .settings import EARLIER_DEFAULTS, refuse_early_stopping, stops_early
 from .streams import Streams
 from .testing import check_fitted, decided_labels, is_fitted, prepare_test
 from .training import prepare, prepare_more, train, unchanged_on_error
@@ -42,6 +42,7 @@ PAPER_SETTINGS = {
     "batch_size": 1,
     "weight_scale": 1.0,
     "bias_init": "uniform",
+    "average": 0.0,
 }
 
 
@@ -123,9 +124,10 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         "linear" lowers the rate to 0 over the ``n_epochs * n`` presentations of training.  A
         function takes the fraction of training that is done, from 0 to 1, and returns what
         `learning_rate` is multiplied by.
-    average : float
+    average : "auto" or float
         The last so many of the epochs, as a fraction: `fit` returns the mean of the parameters
-        after each of these.  `partial_fit` does not average.
+        after each of these.  "auto" is 0.3, or 0 with `early_stopping`.  `partial_fit` does not
+        average.
     weight_decay : float
         How fast synaptic and feedback weights, but not biases, decay to 0: after each epoch they
         are multiplied by ``exp(-weight_decay * total)``, where `total` is the sum of the learning
@@ -219,7 +221,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         n_steps: int = 8,
         n_basis: int = 8,
         window: int | None = None,
-        learning_rate: float = 1e-2,
+        learning_rate: float = 0.015,
         n_epochs: int = 20,
         batch_size: int = 1,
         weight_scale: float = 0.01,
@@ -241,7 +243,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         hidden_feedback: Basis | None = None,
         credit: str | Credit = "straight-through",
         learning_rate_schedule: str | Schedule = "constant",
-        average: float = 0.0,
+        average: str | float = "auto",
         weight_decay: float = 0.0,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
@@ -390,7 +392,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         The first call starts as `fit` does.  Later calls, and calls after `fit` or
         `load`, continue from what has been learned.  They also continue the numbering of
         presentations, so each is encoded by new spikes.  Repeated calls on the same data
-        learn what `fit` learns in that many epochs.
+        learn what `fit` learns in that many epochs with ``average=0``.
 
         Parameters
         ----------
@@ -501,7 +503,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         if "_keys" in state:  # pickled by version 0.1
             state["streams_"] = Streams.from_file(state.pop("_keys"))
         # Pickled before there were hidden layers
-        state = {**type(self)().get_params(), **state}
+        state = {**type(self)().get_params(), **EARLIER_DEFAULTS, **state}
         if "weights_" in state:
             state.setdefault("hidden_layers_", [])
         super().__setstate__(state)

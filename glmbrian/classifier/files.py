@@ -25,8 +25,8 @@ from .inputs import scaled
 from .labels import as_labels, class_weight_from_file, class_weight_to_save
 from .learned import Learned
 from .saved_model import SavedModel
-from .settings import check_rejection, check_settings
-from .training import epochs_to_average, fitted_network
+from .settings import check_rejection, check_settings, n_averaged_epochs
+from .training import fitted_network
 
 if TYPE_CHECKING:
     from .classifier import GLMClassifier
@@ -214,7 +214,7 @@ def adopt_settings(classifier, run, n_epochs):
     # 0.1 did not have these
     classifier.weight_decay = float(run.get("weight_decay", 0))
     n_averaged = int(run.get("n_averaged", 0))
-    if n_averaged != epochs_to_average(classifier.average, classifier.n_epochs):
+    if n_averaged != n_averaged_epochs(classifier):
         classifier.average = n_averaged / classifier.n_epochs
     if run.get("rate_schedule") == "0":
         classifier.learning_rate_schedule = "constant"

@@ -15,6 +15,7 @@ from ..support.storage import load_npz
 from ..support.validation import finite_array, integer
 from .input_range import InputRange
 from .labels import as_labels, check_classes
+from .settings import EARLIER_DEFAULTS
 from .streams import Streams
 
 #: The parts of a file, and the kinds of their dtypes.
@@ -52,7 +53,8 @@ def _kind(name):
 _CONFIG = ("parameters", "keys", "version")
 _LATER_CONFIG = ("n_presentations", "inputs", "format")
 
-#: Parameters of `GLMClassifier` that older files lack; they then have their defaults.
+#: Parameters of `GLMClassifier` that older files lack; they then have their defaults, or the
+#: `EARLIER_DEFAULTS`.
 _LATER_PARAMETERS = (
     *("class_weight", "scale_inputs"),
     *("hidden", "hidden_basis", "hidden_feedback", "credit"),
@@ -242,7 +244,7 @@ def _parameters(config, names):
     for name, minimum in (("random_state", 0), ("start_state", 0), ("n_basis", 1), ("window", 1)):
         if parameters[name] is not None:
             integer(parameters[name], name, minimum)
-    return parameters
+    return {**EARLIER_DEFAULTS, **parameters}
 
 
 def _input_range(content, n_inputs):

@@ -1,5 +1,6 @@
 """The parameters of a classifier: checks, and the network that they describe."""
 
+import math
 import numbers
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,13 @@ from .labels import check_class_weight
 
 if TYPE_CHECKING:
     from .classifier import GLMClassifier
+
+#: Parameters that models of version 0.1 lack, and what these models were trained with in place of
+#: today's defaults.
+EARLIER_DEFAULTS = {"average": 0.0}
+
+#: What `average="auto"` is if training runs to its planned end.
+_AUTOMATIC_AVERAGE = 0.3
 
 
 def check_settings(classifier: "GLMClassifier") -> None:
@@ -51,7 +59,7 @@ def check_settings(classifier: "GLMClassifier") -> None:
     check_class_weight(classifier.class_weight)
     _check_hidden(classifier)
     get_schedule(classifier.learning_rate_schedule)
-    real(classifier.average, "average", 0, 1)
+    _check_average(classifier.average)
     real(classifier.weight_decay, "weight_decay", 0)
     _check_adversarial(classifier)
     _check_early_stopping(classifier)
@@ -73,6 +81,13 @@ def _check_adversarial(classifier):
         )
 
 
+def _check_average(average):
+    if not isinstance(average, str):
+        real(average, "average", 0, 1)
+    elif average != "auto":
+        raise ValueError(f"average must be 'auto' or a number from 0 to 1, got {average!r}")
+
+
 def _check_early_stopping(classifier):
     stops = stops_early(classifier)
     fraction = real(classifier.validation_fraction, "validation_fraction", 0, 1, strict=True)
@@ -80,11 +95,20 @@ def _check_early_stopping(classifier):
         raise ValueError("validation_fraction must be below 1, got 1")
     _count(classifier.n_iter_no_change, "n_iter_no_change")
     real(classifier.tol, "tol", 0)
-    if stops and classifier.average:
+    if stops and classifier.average not in ("auto", 0):
         raise ValueError(
-            "average must be 0 with early_stopping=True, which keeps the parameters of the best epoch, "
-            f"got {classifier.average}"
+            "average must be 'auto' or 0 with early_stopping=True, which keeps the parameters of the best "
+            f"epoch, got {classifier.average}"
         )
+
+
+def n_averaged_epochs(classifier: "GLMClassifier") -> int:
+    """Return over how many epochs, the last ones, `fit` averages the parameters, after a check."""
+    average = classifier.average
+    if isinstance(average, str):  # "auto"
+        average = 0.0 if stops_early(classifier) else _AUTOMATIC_AVERAGE
+    # Rounded up; but a product may be just above an integer: 0.28 * 25 is 7.000000000000001.
+    return math.ceil(round(average * classifier.n_epochs, 6))
 
 
 def stops_early(classifier: "GLMClassifier") -> bool:

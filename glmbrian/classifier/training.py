@@ -1,6 +1,5 @@
 """Training of one classifier, or of several at once on the same input spikes."""
 
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -35,6 +34,7 @@ from .settings import (
     make_hidden,
     make_network,
     make_start,
+    n_averaged_epochs,
 )
 from .streams import Streams
 
@@ -139,7 +139,7 @@ def prepare(
     training = replace(
         training,
         rate_factors=rate_factors_of(first, 0, training.n_epochs * n, n),
-        n_averaged=epochs_to_average(first.average, training.n_epochs),
+        n_averaged=n_averaged_epochs(first),
     )
     return Prepared(network, starts, streams, inputs, labels, known, training, **_seen(first))
 
@@ -294,12 +294,6 @@ def rate_factors_of(
     """Return the factors of the learning rate in `n` presentations from number `first` on."""
     n_planned = int(classifier.n_epochs) * n_an_epoch
     return rate_factors(classifier.learning_rate_schedule, first, n, n_planned)
-
-
-def epochs_to_average(average: float, n_epochs: int) -> int:
-    """Return how many epochs, the last ones, a fraction `average` of them is, rounded up."""
-    # The product may be just above an integer: 0.28 * 25 is 7.000000000000001.
-    return math.ceil(round(average * n_epochs, 6))
 
 
 def _training(classifiers, streams, sample_weight, labels, classes):

@@ -6,6 +6,8 @@ Training takes two phases of `n_steps` steps.  In the first the outputs respond 
 keep their potentials.  In the second the inputs repeat their spikes, which costs no
 memory since a hash draws them, and each spike adds the error of its target,
 correlated with the basis, to its weights.  So weights never leave the device.
+Their mean over the last epochs needs no copies of them either: each change enters it
+times the fraction of these epochs that end after the change.
 
 A test takes one phase.  Hidden layers only respond, and record their spikes.
 """
@@ -49,16 +51,11 @@ class GeNN(CompiledDevice):
                 "hidden layers cannot be trained on device='genn', only tested; train on "
                 "device='cpp_standalone' or 'runtime', then call set_params(device='genn')"
             )
-        for name, value in (
-            {}
-            if training is None
-            else dict(average=training.n_averaged, weight_decay=training.weight_decay).items()
-        ):
-            if value:
-                raise ValueError(
-                    f"{name} must be 0 on device='genn', where weights never leave the device during "
-                    "training; use device='cpp_standalone'"
-                )
+        if training is not None and training.weight_decay:
+            raise ValueError(
+                "weight_decay must be 0 on device='genn', where weights never leave the device during "
+                "training; use device='cpp_standalone'"
+            )
         if network.objective.name not in OBJECTIVES:
             raise ValueError(
                 f"the objective {network.objective.name!r} is not available on device='genn'; use "
@@ -183,8 +180,8 @@ def _write_project(network, folder, genn, cuda, options):
             for shape, source, target in zip(network.layers, [inputs, *layers], layers)
         ]
         # GeNN's code generator runs the same lines, but has no synapses.
-        first_weights = _weight_names(synapses[0], device)[0]
-        device.insert_code("main", f"if (!brian::{first_weights}.empty()) glmbrian::exchange().load();")
+        weights = device.get_array_name(synapses[0][0].variables["w"], access_data=False)
+        device.insert_code("main", f"if (!brian::{weights}.empty()) glmbrian::exchange().load();")
         device.insert_code("before_end", "glmbrian::exchange().finish();")
         write_headers(network, folder, (_HEADER,), _brian_arrays(network, layers, synapses, device))
         # An argument of the program sets how long it really runs.
@@ -256,7 +253,7 @@ def _make_outputs(network):
         len(network.hidden.sizes),
         kept="u * int(rate == 0)",
         lines=lines,
-        variables=["rate", *gradients],
+        variables=["rate", "share", *gradients],
         integers=["clamp", "period", "spike_count", "first_spike"],
         threshold=f"(clamp > 0 and (step + 1) % period == 0) or (clamp == 0 and {_SPIKES})",
         reset=[
@@ -269,6 +266,7 @@ def _make_outputs(network):
         "spike_count": "0",
         "first_spike": "-1",
         "rate": "rate(i)",
+        "share": "share(i)",
         "clamp": "clamp(i)",
         "period": "period()",
         **new_values,
@@ -365,11 +363,14 @@ def _record_names(network):
 
 def _make_synapses(k, source, target):
     """Synapses with the weights of one basis function; those of outputs learn on the device."""
-    learn = f"w += gradient_{k}_post\n" if f"gradient_{k}" in target.variables else ""
+    learn, variables = "", "w : 1"
+    if f"gradient_{k}" in target.variables:
+        learn = f"w += gradient_{k}_post\nmean += share_post * gradient_{k}_post\n"
+        variables += "\nmean : 1"
     synapses = Synapses(
         source,
         target,
-        "w : 1",
+        variables,
         # GeNN allows one target variable per Synapses object.
         on_pre=f"{learn}stimulus_{k}_post += w",
         name=f"{target.name}_synapses_{k}",
@@ -431,7 +432,7 @@ def _brian_arrays(network, layers, synapses, device):
         records = [neurons.variables[name] for name in _record_names(network)]
         functions = [f"{neurons.name}_weight", f"{neurons.name}_recorded"]
         lines += [
-            pointers(functions[0], [f"{name}.data()" for name in _weight_names(incoming, device)]),
+            pointers(functions[0], _weights(incoming, device)),
             pointers(functions[1], [device.get_array_name(record) for record in records]),
         ]
         sizes = [shape.n_inputs, shape.n, shape.basis.n_basis, shape.n_feedback]
@@ -439,6 +440,7 @@ def _brian_arrays(network, layers, synapses, device):
     outputs = layers[-1].variables
     return [
         *lines,
+        pointers("mean_weight", _weights(synapses[-1], device, "mean")),
         "struct Layer {\n    int n_sources, n_neurons, n_basis, n_feedback;\n"
         "    double* (*weight)(int k);\n    double* (*recorded)(int t);\n};",
         f"constexpr Layer LAYERS[] = {{{', '.join(table)}}};",
@@ -449,6 +451,8 @@ def _brian_arrays(network, layers, synapses, device):
     ]
 
 
-def _weight_names(synapses, device):
-    """Return the names of Brian's arrays of the weights of each basis function."""
-    return [device.get_array_name(one.variables["w"], access_data=False) for one in synapses]
+def _weights(synapses, device, name="w"):
+    """Return C++ expressions for the weights of each basis function, or for their mean."""
+    return [
+        f"{device.get_array_name(one.variables[name], access_data=False)}.data()" for one in synapses
+    ]

@@ -3,7 +3,8 @@
 // A presentation runs in GeNN's kernels: N_STEPS steps in which the outputs respond
 // and record their potentials, and in training N_STEPS more in which the inputs repeat
 // their spikes (the hash gives the same draws again) and each spike adds the error of the
-// target to its weights.  In between, this code on the host turns potentials into errors.
+// target to its weights.  If parameters are averaged over the last epochs, it adds the error to
+// the mean as well, times the fraction of these epochs that are still to end.  In between, this code on the host turns potentials into errors.
 // Hidden layers only respond: they are tested here, not trained.
 // Brian2GeNN copies the files that the generated code of glmbrian/devices/genn.py names.
 #pragma once
@@ -20,7 +21,6 @@ public:
     {
         if (schedule_.job.train && schedule_.job.batch_size != 1)
             fail("job/settings.txt: batch_size must be 1 on GeNN");
-        if (schedule_.job.n_averaged != 0) fail("job/settings.txt: n_averaged must be 0 on GeNN");
         if (schedule_.job.weight_decay != 0.0) fail("job/settings.txt: weight_decay must be 0 on GeNN");
         if (schedule_.job.adversarial_budget != 0) fail("job/settings.txt: adversarial_budget must be 0 on GeNN");
         size_t n_parameters = 0;
@@ -36,7 +36,11 @@ public:
             feedback_[number] = own_of_hidden_[number].data();
             bias_[number] = feedback_[number] + layer.n_neurons * layer.n_feedback;
         }
-        own_.load(load_weights(LAYERS[N_HIDDEN], value));
+        const Layer& outputs = LAYERS[N_HIDDEN];
+        own_.load(load_weights(outputs, value));
+        for (int k = 0; k < N_BASIS; k++)
+            std::copy_n(outputs.weight(k), n_weights(outputs) / N_BASIS, mean_weight(k));
+        if (schedule_.job.n_averaged) own_sums_.resize(N_OUTPUTS * (N_FEEDBACK + 1));
         feedback_[N_HIDDEN] = own_.feedback;
         bias_[N_HIDDEN] = own_.bias;
     }
@@ -61,6 +65,7 @@ public:
     {
         return phase_ == repeat ? schedule_.learning_rate(i / N_CLASSES) : 0.0;
     }
+    double share(int) const { return schedule_.share_of_mean(); }
     int clamp(int i) const
     {
         if (!schedule_.job.train) return 0;
@@ -96,9 +101,15 @@ public:
         if (!schedule_.job.train) return schedule_.finish(n_steps);
         ResultFile learned("trained.bin");
         const Layer& outputs = LAYERS[N_HIDDEN];
+        const bool averages = schedule_.job.n_averaged != 0;
         for (size_t pair = 0; pair < n_weights(outputs) / N_BASIS; pair++)
-            for (int k = 0; k < N_BASIS; k++) learned.write(outputs.weight(k) + pair, 1);
-        own_.save(learned);
+            for (int k = 0; k < N_BASIS; k++)
+                learned.write((averages ? mean_weight(k) : outputs.weight(k)) + pair, 1);
+        for (double& sum : own_sums_) sum /= (double)schedule_.job.n_averaged;
+        if (averages)
+            learned.write(own_sums_.data(), own_sums_.size());
+        else
+            own_.save(learned);
         schedule_.finish(n_steps, &learned);
     }
 
@@ -107,6 +118,7 @@ private:
     Schedule schedule_;
     Encoder encoder_{schedule_.job};
     OwnParameters<N_REPLICAS, N_CLASSES, N_FEEDBACK> own_;
+    std::vector<double> own_sums_;  // over the averaged epochs
     std::vector<double> own_of_hidden_[N_HIDDEN + 1];  // plus one, as C++ has no empty arrays
     const double *feedback_[N_HIDDEN + 1], *bias_[N_HIDDEN + 1];
     Trace u_[N_REPLICAS], grad_[N_REPLICAS];
@@ -142,6 +154,9 @@ private:
             own_.apply(r, schedule_.learning_rate(r));
         }
         own_.clear();
+        if (!schedule_.is_last_of_epoch() || !schedule_.is_averaged()) return;
+        Sum sum = {own_sums_.data()};
+        own_.save(sum);
     }
 
     // The simulation ran to the last step, but the report ends at the decision.

@@ -91,15 +91,6 @@ private:
     double total_rate_[N_REPLICAS] = {0.0};  // sum over the updates in this epoch
     std::vector<double> sums_;  // of the parameters, if they are averaged
 
-    // Takes the place of a file in `Network::save`.
-    struct Sum {
-        double* at;
-        void write(const double* values, size_t size)
-        {
-            for (size_t n = 0; n < size; n++) *at++ += values[n];
-        }
-    };
-
     void begin_presentation()
     {
         if (!is_attacked_) {

@@ -63,6 +63,12 @@ public:
     bool is_over() const { return epoch_ == job.n_epochs && position_ == 0; }
     // Whether the parameters after this presentation, the last of its epoch, are averaged.
     bool is_averaged() const { return epoch_ >= job.n_epochs - job.n_averaged; }
+    // Of the averaged epochs, the fraction that ends after this presentation.
+    double share_of_mean() const
+    {
+        const int64_t n_left = job.n_epochs - epoch_;
+        return n_left < job.n_averaged ? (double)n_left / (double)job.n_averaged : 1.0;
+    }
     // Of this presentation: a schedule changes it.
     double learning_rate(int replica) const
     {
@@ -193,6 +199,15 @@ private:
         std::printf("glmbrian progress %lld %lld\n", (long long)(epoch_ * job.n_items + position_),
                     (long long)(job.n_epochs * job.n_items));
         std::fflush(stdout);
+    }
+};
+
+// Adds up parameters: it takes the place of a file where they are saved.
+struct Sum {
+    double* at;
+    void write(const double* values, size_t size)
+    {
+        for (size_t n = 0; n < size; n++) *at++ += values[n];
     }
 };
 

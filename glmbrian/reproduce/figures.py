@@ -50,7 +50,11 @@ _CURVES: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
      dict(color="0.45", marker="x", linestyle=":")),
 )  # fmt: skip
 
-_TITLES = {"paper": "the paper's settings", "package": "the package's settings"}
+_TITLES = {
+    "paper": "the paper's settings",
+    "package": "the settings of version 0.1",
+    "package-averaged": "the package's settings",
+}
 
 #: Limits for intervals, which may extend beyond 0 and 1, where the logit scale ends.
 _SHOWN = (0.05, 0.999)

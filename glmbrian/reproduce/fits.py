@@ -73,8 +73,7 @@ class Fit:
 
     def classifier(self) -> GLMClassifier:
         """Return the unfitted classifier."""
-        return GLMClassifier(
-            **SETTINGS[self.settings],
+        own = dict(
             decoding=self.design.decoding,
             n_steps=self.design.n_steps,
             n_basis=self.design.n_basis,
@@ -84,6 +83,7 @@ class Fit:
             device=self.device,
             verbose=False,
         )
+        return GLMClassifier(**{**SETTINGS[self.settings], **own})
 
     def run(self) -> dict[str, Any]:
         """Train, test, and return the measurements as JSON-compatible values."""
@@ -148,7 +148,7 @@ class Build:
 
     def run(self) -> dict[str, Any]:
         """Train as little as possible, and return the `timing`."""
-        one_each = Fit("package", self.design, 1.0, 1, 0, n_train=1, n_test=1, device=self.device)
+        one_each = Fit("paper", self.design, 1.0, 1, 0, n_train=1, n_test=1, device=self.device)
         digits = _digits(self.design.classes, 1, 1)
         return {"timing": one_each.classifier().fit(digits.X_train, digits.y_train).timing_}
 

@@ -12,11 +12,12 @@ from typing import Any
 
 from .._version import __version__
 from ..classifier.classifier import GLMClassifier
+from ..classifier.settings import EARLIER_DEFAULTS
 from ..support.progress import Progress
 from ..support.storage import remove_unfinished, write_text
 from . import claims, figures, tables
 from .fits import AnnFit, Build, Fit
-from .protocol import PACKAGE_LEARNING_RATE, SETTINGS, Protocol
+from .protocol import SETTINGS, TRAINED_WITH, TRAINED_WITH_BY_0_1, Protocol
 from .selection import mean_accuracies, selected, selection_fits
 from .sweep import Results, sweep
 
@@ -69,9 +70,13 @@ def reproduce(
     """
     started = time.perf_counter()
     output = Path(output)
-    about = _description(protocol, device)
-    about["runs"] = _earlier_runs(output, about)
-    study = _Study(targets, protocol, device, Results(output / "fits"))
+    earlier = _earlier_description(output)
+    trained_with = TRAINED_WITH
+    if earlier is not None and set(earlier["settings"]) == set(TRAINED_WITH_BY_0_1):
+        trained_with = TRAINED_WITH_BY_0_1
+    about = _description(protocol, device, trained_with)
+    about["runs"] = _earlier_runs(output, earlier, about)
+    study = _Study(targets, protocol, trained_with, device, Results(output / "fits"))
     with workers as run:
         output.mkdir(parents=True, exist_ok=True)
         _write_json(output / _SETTINGS_FILE, about)
@@ -97,12 +102,14 @@ class _Study:
     known only after cross-validation.
     """
 
-    def __init__(self, targets, protocol, device, results):
+    def __init__(self, targets, protocol, trained_with, device, results):
         self.protocol, self.device, self.results = protocol, device, results
+        self.trained_with = trained_with
         self.designs = {target: protocol.designs(target) for target in targets}
         every = dict.fromkeys(design for designs in self.designs.values() for design in designs)
         self.searches = {design: selection_fits(protocol, design, device) for design in every}
-        package_fits = [fit for design in every for fit in self.fits("package", design)]
+        own = [name for name in trained_with if name != "paper"]
+        package_fits = [fit for name in own for design in every for fit in self.fits(name, design)]
         self.first_stage = package_fits + [
             fit for search in self.searches.values() for folds in search.values() for fit in folds
         ]
@@ -135,8 +142,8 @@ class _Study:
 
         With the paper's settings, the cross-validation must be finished.
         """
-        rate = PACKAGE_LEARNING_RATE
-        if settings == "paper":
+        rate = SETTINGS[settings].get("learning_rate")
+        if rate is None:
             rate = selected(mean_accuracies(self.searches[design], self.results))
         protocol = self.protocol
         return [
@@ -210,7 +217,7 @@ class _Study:
                 continue
             pairs = [
                 (fit, self.results[fit])
-                for settings in SETTINGS
+                for settings in self.trained_with
                 for design in designs
                 for fit in self.fits(settings, design)
             ]
@@ -264,14 +271,16 @@ class _Study:
 # ------------------------------------------------------------------ the folder
 
 
-def _description(protocol, device):
+def _description(protocol, device, trained_with):
     """Return everything the results depend on.
 
     The protocol overrides the sizes, the learning rate and the seed of the settings.
     """
     about = {
         "protocol": asdict(protocol),
-        "settings": {name: GLMClassifier(**SETTINGS[name]).get_params() for name in SETTINGS},
+        "settings": {
+            name: _fixed(name, GLMClassifier(**SETTINGS[name]).get_params()) for name in trained_with
+        },
         "device": device,
         "versions": {
             "glmbrian": __version__,
@@ -282,40 +291,56 @@ def _description(protocol, device):
     return json.loads(json.dumps(about))
 
 
-def _earlier_runs(output, about):
-    """Return the runs whose results are in a folder, which must match `about`."""
+def _earlier_description(output):
+    """Return how a folder with results describes them, or None if it is new or empty."""
     remove_unfinished(output)  # a killed run may have left nothing else
     if not output.exists() or (output.is_dir() and not any(output.iterdir())):
-        return []
+        return None
     try:
         earlier = json.loads((output / _SETTINGS_FILE).read_text())
-        runs = list(earlier.pop("runs"))
-        earlier = _as_described_today(earlier)
+        return _as_described_today({**earlier, "runs": list(earlier["runs"])})
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise ValueError(
             f"output: {output} is not empty, and has no {_SETTINGS_FILE} of an earlier run; "
             "choose a new or empty folder"
         ) from None
-    if earlier != about:
-        differing = [name for name in about if earlier.get(name) != about[name]]
+
+
+def _earlier_runs(output, earlier, about):
+    """Return the runs whose results are in a folder, which must match `about`."""
+    if earlier is None:
+        return []
+    names = [name for name in {**about, **earlier} if name != "runs"]
+    differing = [name for name in names if earlier.get(name) != about.get(name)]
+    if differing:
         raise ValueError(
             f"output: {output} holds results of another {', '.join(differing)} (see its "
             f"{_SETTINGS_FILE}); choose another folder, or remove this one"
         )
-    return runs
+    return earlier["runs"]
 
 
 def _as_described_today(earlier):
     """Return a description by another version of the package in this version's form.
 
-    Parameters that the other version lacks had their defaults.  The version itself does not
-    matter: the same seeds give the same results with any version, unlike with other packages.
+    Parameters that the other version lacks had their defaults of then.  The version itself does
+    not matter: the same seeds give the same results with any version, unlike with other packages.
     """
-    defaults = json.loads(json.dumps(GLMClassifier().get_params()))
+    defaults = {**json.loads(json.dumps(GLMClassifier().get_params())), **EARLIER_DEFAULTS}
     return {
         **earlier,
-        "settings": {name: {**defaults, **used} for name, used in earlier["settings"].items()},
+        "settings": {
+            name: _fixed(name, {**defaults, **used}) for name, used in earlier["settings"].items()
+        },
         "versions": {**earlier["versions"], "glmbrian": __version__},
+    }
+
+
+def _fixed(name, parameters):
+    """Leave out the learning rate from the parameters of the settings `name` if it is selected."""
+    selects_rate = "learning_rate" not in SETTINGS[name]
+    return {
+        key: value for key, value in parameters.items() if key != "learning_rate" or not selects_rate
     }
 
 

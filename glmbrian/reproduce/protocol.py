@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..classifier.classifier import PAPER_SETTINGS, GLMClassifier
+from ..classifier.classifier import PAPER_SETTINGS
 from ..core.objectives import OBJECTIVES
 
 #: The paper's figures, by the names of their commands.
@@ -12,14 +12,17 @@ TARGETS = ("basis", "accuracy-vs-k", "accuracy-vs-complexity")
 _PAPER: dict[str, Any] = PAPER_SETTINGS
 
 #: Parameters of `GLMClassifier` with which every design is trained: the paper's, with a
-#: selected learning rate, and the package's own.
+#: selected learning rate, and the package's own.  Results refer to them by name, so a name keeps
+#: its meaning for ever.
 SETTINGS: dict[str, dict[str, Any]] = {
-    "paper": {name: _PAPER[name] for name in ("batch_size", "weight_scale", "bias_init")},
-    "package": {},
+    "paper": {name: _PAPER[name] for name in ("batch_size", "weight_scale", "bias_init", "average")},
+    "package": {"learning_rate": 0.01, "average": 0.0},
+    "package-averaged": {"learning_rate": 0.015, "average": 0.3},
 }
 
-#: The package's own learning rate.
-PACKAGE_LEARNING_RATE = GLMClassifier().learning_rate
+#: The settings of a new folder of results, and of one that version 0.1 began.
+TRAINED_WITH = ("paper", "package-averaged")
+TRAINED_WITH_BY_0_1 = ("paper", "package")
 
 
 @dataclass(frozen=True)

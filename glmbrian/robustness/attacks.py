@@ -11,6 +11,7 @@ from ..core.changes import Kind, get_kind
 from ..core.randomness import check_random_state, derive_keys, uniforms
 from ..support.progress import Progress
 from ..support.validation import integer
+from ..support.workers import Workers
 from .losses import Loss, get_loss
 from .methods import Method, Search, get_method, lowest
 from .target import check_classifier, prepare_target
@@ -108,15 +109,20 @@ def attack(
     attacked = np.empty(
         (len(target.labels), target.test.n_steps, target.test.network.n_inputs), np.uint8
     )
-    with Progress("attacking", len(attacked), clf.verbose) as progress:
-        for block in target.test.blocks(values_of_each):
-            trains = target.test.trains(block)
-            draws = target.hidden_draws(block, n_hidden)
-            drive = target.test.batched.first.drive(trains)
-            goal, labels = target.goal(block, loss, drive, draws)
-            search = Search(goal, labels, draws, trains, kind.allowed(trains))
-            attacked[block.rows] = search.changed(method.search(search, budget, n_candidates))
-            progress(block.rows.stop)
+
+    def after_attack(block):
+        trains = target.test.trains(block)
+        draws = target.hidden_draws(block, n_hidden)
+        drive = target.test.batched.first.drive(trains)
+        goal, labels = target.goal(block, loss, drive, draws)
+        search = Search(goal, labels, draws, trains, kind.allowed(trains))
+        return block.rows, search.changed(method.search(search, budget, n_candidates))
+
+    blocks = target.test.blocks(values_of_each)
+    with Workers() as workers, Progress("attacking", len(attacked), clf.verbose) as progress:
+        for rows, changed in workers.map(after_attack, blocks):
+            attacked[rows] = changed
+            progress(rows.stop)
     return attacked
 
 

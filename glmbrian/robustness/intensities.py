@@ -10,6 +10,7 @@ from ..core.rate_code import levels, rate_encode
 from ..devices.problem import Inputs
 from ..support.progress import Progress
 from ..support.validation import integer, real
+from ..support.workers import Workers
 from .losses import Loss, get_loss
 from .target import Target, prepare_target
 
@@ -101,17 +102,21 @@ def attack_intensities(
         else real(step_size, "step_size", 0, strict=True)
     )
     found = np.empty(target.test.inputs.data.shape)
-    with Progress("attacking", len(found), clf.verbose) as progress:
-        for block in target.test.blocks():
-            start = _intensities(target.test.inputs, block.rows)
-            now = start
-            for iteration in range(n_iterations):
-                first = 1 + iteration * n_encodings
-                slope = _slope(target, block, loss, now, range(first, first + n_encodings))
-                now = now - step_size * np.sign(slope)
-                now = np.clip(now, np.maximum(start - epsilon, 0), np.minimum(start + epsilon, 1))
-            found[block.rows] = now
-            progress(block.rows.stop)
+
+    def after_attack(block):
+        start = _intensities(target.test.inputs, block.rows)
+        now = start
+        for iteration in range(n_iterations):
+            first = 1 + iteration * n_encodings
+            slope = _slope(target, block, loss, now, range(first, first + n_encodings))
+            now = now - step_size * np.sign(slope)
+            now = np.clip(now, np.maximum(start - epsilon, 0), np.minimum(start + epsilon, 1))
+        return block.rows, now
+
+    with Workers() as workers, Progress("attacking", len(found), clf.verbose) as progress:
+        for rows, attacked in workers.map(after_attack, target.test.blocks()):
+            found[rows] = attacked
+            progress(rows.stop)
     return found
 
 

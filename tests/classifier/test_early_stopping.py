@@ -85,7 +85,7 @@ def test_file_and_picture(tmp_path):
         ),
         (dict(n_iter_no_change=0), ValueError, "n_iter_no_change"),
         (dict(tol=-1), ValueError, "tol"),
-        (dict(average=0.5), ValueError, "average must be 0 with early_stopping"),
+        (dict(average=0.5), ValueError, "average must be 'auto' or 0 with early_stopping"),
     ],
 )
 def test_errors(changes, error, message):

@@ -31,6 +31,7 @@ def _writer():
 
 
 writer = _writer()
+writer.LATER["average"] = 0.0
 TRAINED = np.load(FOLDER / "trained.npz")
 #: Whether this machine's mathematics has the bits of the one where the weights were trained.
 SAME_BITS = np.array_equal(writer.mathematics(), TRAINED["mathematics"])

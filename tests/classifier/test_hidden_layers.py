@@ -11,7 +11,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import glmbrian as glm
-from glmbrian.classifier.training import epochs_to_average, prepare
+from glmbrian.classifier.settings import n_averaged_epochs
+from glmbrian.classifier.training import prepare
 from glmbrian.core.credit import StraightThrough
 from glmbrian.devices.cpp_standalone import find_compiler
 
@@ -122,7 +123,17 @@ def test_average_is_over_the_last_epochs(hidden):
 def test_the_number_of_averaged_epochs_is_rounded_up_but_not_by_rounding_errors(average, n_epochs, n):
     assert prepare([small(average=average, n_epochs=n_epochs)], X, Y).training.n_averaged == n
     # What `load` finds in an exported project is the same fraction.
-    assert all(epochs_to_average(k / n_epochs, n_epochs) == k for k in range(n_epochs + 1))
+    for k in range(n_epochs + 1):
+        assert n_averaged_epochs(small(average=k / n_epochs, n_epochs=n_epochs)) == k
+
+
+def test_by_default_the_last_epochs_are_averaged_unless_training_stops_early():
+    five = small(n_epochs=5).fit(X, Y)
+    assert_same(small(n_epochs=5, average=0.3).fit(X, Y), five)
+    with pytest.raises(AssertionError):
+        assert_same(small(n_epochs=5, average=0).fit(X, Y), five)
+    stopping = dict(n_epochs=5, early_stopping=True, n_iter_no_change=5, validation_fraction=0.2)
+    assert_same(small(**stopping).fit(X, Y), small(**stopping, average=0).fit(X, Y))
 
 
 def test_weight_decay():
@@ -234,7 +245,7 @@ class Custom(StraightThrough):
             "learning_rate_schedule must be .* function",
         ),
         (dict(average=1.5), ValueError, "average"),
-        (dict(average="all"), TypeError, "average"),
+        (dict(average="all"), ValueError, "average must be 'auto' or"),
         (dict(weight_decay=-1), ValueError, "weight_decay"),
         (dict(device="genn"), ValueError, "hidden layers cannot be trained on device='genn'"),
         (dict(device="cpp_standalone", credit="flip"), ValueError, "credit 'flip' has no C"),

@@ -81,7 +81,7 @@ def test_it_trains_as_fit_does(project):
 
 def test_changed_settings_are_read_back(copy):
     changed = dict(n_epochs=5, batch_size=4, target_period=2, weight_decay=0.25)
-    for name, value in changed.items():
+    for name, value in {**changed, "n_averaged": 2}.items():
         change_setting(copy, name, value)
     np.array([0.05]).tofile(copy / "job" / "learning_rates.bin")
     assert run(copy).returncode == 0
@@ -94,6 +94,8 @@ def test_changed_settings_are_read_back(copy):
     change_setting(copy, "n_epochs", 50)
     assert glm.GLMClassifier.load(copy).n_presentations_ == 5 * 40
     change_setting(copy, "n_epochs", 1)
+    assert "n_averaged must be an integer from 0 to 1, got '2'" in run(copy).stderr
+    change_setting(copy, "n_averaged", 1)
     change_setting(copy, "first_presentation", 200)
     change_setting(copy, "input_key", 7)
     assert run(copy).returncode == 0
@@ -164,12 +166,13 @@ def test_averages_schedules_and_weights_that_were_changed_are_read_back(copy):
     adopt_settings(exported, {**settings, "n_averaged": "1"}, 2)  # half of two epochs
     assert (exported.average, exported.learning_rate_schedule) == (0.5, "constant")
     assert exported.class_weight is None
-    change_setting(copy, "n_averaged", 2)
     change_setting(copy, "n_epochs", 5)
-    assert run(copy).returncode == 0
-    exported = glm.GLMClassifier.load(copy)
-    assert exported.average == 0.4
-    assert_same(exported, fit(make_classifier(n_epochs=5, average=0.4)))
+    for n_averaged, average in ((2, "auto"), (3, 0.6)):
+        change_setting(copy, "n_averaged", n_averaged)
+        assert run(copy).returncode == 0
+        exported = glm.GLMClassifier.load(copy)
+        assert exported.average == average
+        assert_same(exported, fit(make_classifier(n_epochs=5, average=average)))
 
 
 def test_a_schedule_is_for_a_number_of_epochs(copy):

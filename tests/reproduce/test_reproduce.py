@@ -254,7 +254,9 @@ def test_all_tables_and_figures(tmp_path):
         "accuracy_by_spikes", "recounted_operations_per_class",
     ]  # fmt: skip
     assert len(rows) == 2 * 2 * 2
-    assert {float(row["learning_rate"]) for row in rows if row["settings"] == "package"} == {0.01}
+    assert {float(row["learning_rate"]) for row in rows if row["settings"] == "package-averaged"} == {
+        0.015
+    }
     for row in rows:
         assert row["operations_per_class"] == row["recounted_operations_per_class"]
     with open(tmp_path / "accuracy_vs_complexity.csv") as file:

@@ -20,6 +20,7 @@ from glmbrian.robustness import (
     random_change,
 )
 from glmbrian.robustness.methods import Iterated
+from glmbrian.support.workers import Workers
 
 N_STEPS, N_IN, N_OUT = 4, 3, 3
 N_NETWORKS = 10_000 if EXHAUSTIVE else 45
@@ -247,6 +248,18 @@ def test_attack_on_intensities_stays_in_the_ball():
     noise = np.clip(X / 255 + 0.1 * np.random.default_rng(0).choice([-1, 1], X.shape), 0, 1)
     assert classifier.score(attacked, y) < classifier.score(noise, y) - 0.1
     np.testing.assert_allclose(attack_intensities(classifier, X, y, 0.0), X / 255, atol=1e-15)
+
+
+def test_threads_share_the_blocks(monkeypatch):
+    classifier = trained(hidden=(4,))
+    X, y = np.tile(DIGITS.X_test, (8, 1)), np.tile(DIGITS.y_test, 8)
+    few, found = slice(0, 40), []
+    for most in (1, 3):
+        monkeypatch.setattr(Workers, "most", most)
+        trains = attack(classifier, X[few], y[few], 2, n_candidates=1000)
+        found.append((trains, attack_intensities(classifier, X, y, 0.1, n_iterations=2)))
+    np.testing.assert_array_equal(found[0][0], found[1][0])
+    np.testing.assert_array_equal(found[0][1], found[1][1])
 
 
 def test_nothing_of_the_classifier_changes():
