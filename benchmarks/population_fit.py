@@ -32,7 +32,8 @@ BASIS = glm.RaisedCosineBasis(5, 50, a=2.2, c=1.0, dt=0.25)
 def coupled(n, seed=0, density=0.1, effect=1.0):
     """Return a population in which a tenth of the pairs are connected, and these pairs.
 
-    With an `effect` of 1, a spike changes the log-odds of spikes in the next steps by 0.3 to 0.6.
+    `effect` scales the weights of the connections, of which the largest are 0.3 to 0.6 in size if it is 1
+    (less with more than 100 neurons).
     """
     rng = np.random.default_rng(seed)
     edges = rng.random((n, n)) < density

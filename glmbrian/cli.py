@@ -219,8 +219,9 @@ def _add_classifier_options(command):
         "on_tie": dict(choices=ON_TIE, help="decision between equal outputs"),
         "hidden": dict(type=int, nargs="*", metavar="N", help="sizes of hidden layers, from the inputs on"),
         "learning_rate_schedule": dict(choices=tuple(SCHEDULES), help="how the learning rate changes"),
-        "average": dict(type=float, metavar="FRACTION",
-                        help="fraction of the epochs, the last ones, whose parameters are averaged"),
+        "average": dict(type=_average, metavar="FRACTION",
+                        help="fraction of the epochs, the last ones, over which parameters are averaged, "
+                        "or 'auto': 0.3, or 0 with --early-stopping"),
         "weight_decay": dict(type=float, metavar="RATE", help="how fast weights decay to 0"),
         "early_stopping": dict(action=argparse.BooleanOptionalAction, default=None,
                                help="hold out images, and stop when they are decided no better"),
@@ -238,7 +239,7 @@ def _add_classifier_options(command):
         "random_state": 0,
     }
     command.add_argument("--paper-settings", action="store_true",
-                         help="the paper's learning rate, epochs and initialization, unless given")  # fmt: skip
+                         help="the paper's learning rate, epochs and initialization, without averaging, unless given")  # fmt: skip
     for name, settings in options.items():
         settings["help"] += f" (default: {defaults[name]})"
         names = ["--schedule"] if name == "learning_rate_schedule" else []
@@ -285,6 +286,10 @@ def _add_reproduce_options(command):
                          help="folder for tables and figures; if it holds results of the same "
                          "settings, only missing results are computed (default: glmbrian-results, quick "
                          "glmbrian-results-quick)")  # fmt: skip
+
+
+def _average(text):
+    return text if text == "auto" else float(text)
 
 
 def _bias(text):

@@ -17,8 +17,6 @@ import glmbrian as glm
 
 X, Y = np.repeat([[1.0, 0.0], [0.0, 1.0]] * 3, 3, axis=1), [0, 1] * 3
 
-#: Says that time does not matter.
-
 #: Settings that need a program each, and how often all are compiled.
 ARCHITECTURES = [(3, 1), (3, 2), (4, 1), (4, 2)] if EXHAUSTIVE else [(3, 1), (3, 2)]
 N_ROUNDS = 20 if EXHAUSTIVE else 1

@@ -11,7 +11,7 @@ from glmbrian.datasets import load_mnist, read_split
 
 @dataclass(frozen=True)
 class Workload:
-    """First-to-spike training with T steps, K = T functions and the package's settings.
+    """First-to-spike training with T steps, K = T functions and the package's start.
 
     Parameters
     ----------

@@ -125,9 +125,9 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         function takes the fraction of training that is done, from 0 to 1, and returns what
         `learning_rate` is multiplied by.
     average : "auto" or float
-        The last so many of the epochs, as a fraction: `fit` returns the mean of the parameters
-        after each of these.  "auto" is 0.3, or 0 with `early_stopping`.  `partial_fit` does not
-        average.
+        The fraction of the epochs, the last ones, over which parameters are averaged, rounded up to
+        whole epochs: `fit` keeps the mean of the parameters after each of them.  "auto" is 0.3, or 0
+        with `early_stopping`.  `partial_fit` does not average.
     weight_decay : float
         How fast synaptic and feedback weights, but not biases, decay to 0: after each epoch they
         are multiplied by ``exp(-weight_decay * total)``, where `total` is the sum of the learning

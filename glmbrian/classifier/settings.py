@@ -82,10 +82,8 @@ def _check_adversarial(classifier):
 
 
 def _check_average(average):
-    if not isinstance(average, str):
-        real(average, "average", 0, 1)
-    elif average != "auto":
-        raise ValueError(f"average must be 'auto' or a number from 0 to 1, got {average!r}")
+    if not (isinstance(average, str) and average == "auto"):
+        real(average, "average (unless it is 'auto')", 0, 1)
 
 
 def _check_early_stopping(classifier):
@@ -103,7 +101,7 @@ def _check_early_stopping(classifier):
 
 
 def n_averaged_epochs(classifier: "GLMClassifier") -> int:
-    """Return over how many epochs, the last ones, `fit` averages the parameters, after a check."""
+    """Return the number of last epochs over which `fit` averages the parameters; `average` must be valid."""
     average = classifier.average
     if isinstance(average, str):  # "auto"
         average = 0.0 if stops_early(classifier) else _AUTOMATIC_AVERAGE

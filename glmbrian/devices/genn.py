@@ -6,8 +6,8 @@ Training takes two phases of `n_steps` steps.  In the first the outputs respond 
 keep their potentials.  In the second the inputs repeat their spikes, which costs no
 memory since a hash draws them, and each spike adds the error of its target,
 correlated with the basis, to its weights.  So weights never leave the device.
-Their mean over the last epochs needs no copies of them either: each change enters it
-times the fraction of these epochs that end after the change.
+The mean over the last epochs is kept beside them on the device: each change is added to
+it, times the fraction of these epochs that end after the change.
 
 A test takes one phase.  Hidden layers only respond, and record their spikes.
 """

@@ -3,8 +3,9 @@
 // A presentation runs in GeNN's kernels: N_STEPS steps in which the outputs respond
 // and record their potentials, and in training N_STEPS more in which the inputs repeat
 // their spikes (the hash gives the same draws again) and each spike adds the error of the
-// target to its weights.  If parameters are averaged over the last epochs, it adds the error to
-// the mean as well, times the fraction of these epochs that are still to end.  In between, this code on the host turns potentials into errors.
+// target to its weights, and to their mean over the last epochs, times the fraction of these epochs
+// that end later.  In between, the host turns potentials into errors; it averages biases and feedback
+// weights itself.
 // Hidden layers only respond: they are tested here, not trained.
 // Brian2GeNN copies the files that the generated code of glmbrian/devices/genn.py names.
 #pragma once

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 #: About how many values a block of rows has: a few blocks fit in the caches.
 _VALUES_IN_BLOCK = 2**19
 
-#: A matrix of this many values stays in a core's own cache, and is soon read again with many sources.
+#: Up to this many values, the matrix of a stretch fits in a core's own cache.  A larger one pays off only
+#: with more than a few sources, which share each read.
 _VALUES_IN_CACHE, _FEW_SOURCES = 2**18, 16
 
 #: The least and most rows of a block.

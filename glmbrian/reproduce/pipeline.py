@@ -274,7 +274,8 @@ class _Study:
 def _description(protocol, device, trained_with):
     """Return everything the results depend on.
 
-    The protocol overrides the sizes, the learning rate and the seed of the settings.
+    The protocol overrides the sizes, the number of epochs and the seed of the settings; a learning
+    rate that is selected is left out.
     """
     about = {
         "protocol": asdict(protocol),

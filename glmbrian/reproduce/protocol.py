@@ -11,9 +11,9 @@ TARGETS = ("basis", "accuracy-vs-k", "accuracy-vs-complexity")
 
 _PAPER: dict[str, Any] = PAPER_SETTINGS
 
-#: Parameters of `GLMClassifier` with which every design is trained: the paper's, with a
-#: selected learning rate, and the package's own.  Results refer to them by name, so a name keeps
-#: its meaning for ever.
+#: Parameters of `GLMClassifier`: the paper's, whose learning rate is selected; the package's in
+#: version 0.1; and the package's today.  Results refer to them by name, so the meaning of a name never
+#: changes.
 SETTINGS: dict[str, dict[str, Any]] = {
     "paper": {name: _PAPER[name] for name in ("batch_size", "weight_scale", "bias_init", "average")},
     "package": {"learning_rate": 0.01, "average": 0.0},

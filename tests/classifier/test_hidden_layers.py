@@ -245,7 +245,7 @@ class Custom(StraightThrough):
             "learning_rate_schedule must be .* function",
         ),
         (dict(average=1.5), ValueError, "average"),
-        (dict(average="all"), ValueError, "average must be 'auto' or"),
+        (dict(average="all"), TypeError, "average .unless it is 'auto'. must be"),
         (dict(weight_decay=-1), ValueError, "weight_decay"),
         (dict(device="genn"), ValueError, "hidden layers cannot be trained on device='genn'"),
         (dict(device="cpp_standalone", credit="flip"), ValueError, "credit 'flip' has no C"),

@@ -236,7 +236,7 @@ class TestRun:
         np.testing.assert_array_equal(part, fitted[0].predict(digits.X_test)[13:])
 
     def test_averages_are_those_of_cpp_standalone(self):
-        """Means over the last two and three of five epochs, also of settings that were changed."""
+        """Means over the last two and three of five epochs."""
         digits = glm.datasets.load_mnist((5, 7), 20, 0)
         for rule, average in (("first-to-spike", "auto"), ("rate", 0.6)):
             one, other = (
