@@ -11,6 +11,7 @@ which then takes its turns in processes of its own.
 """
 
 import argparse
+import os
 import statistics
 import subprocess
 import sys
@@ -151,6 +152,7 @@ class Elsewhere:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
         )
         self.name = f"other version, {self._answer()}"
 

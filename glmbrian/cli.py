@@ -289,16 +289,18 @@ def _add_reproduce_options(command):
 
 
 def _average(text):
-    return text if text == "auto" else float(text)
+    return _number_or(text, "auto")
 
 
 def _bias(text):
-    if text == "uniform":
-        return text
+    return _number_or(text, "uniform")
+
+
+def _number_or(text, word):
     try:
-        return float(text)
+        return text if text == word else float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a number or 'uniform', got {text!r}") from None
+        raise argparse.ArgumentTypeError(f"must be a number or {word!r}, got {text!r}") from None
 
 
 def _adversarial(text):

@@ -25,6 +25,7 @@ class Progress:
 
     def __init__(self, task: str, total: int, show: bool, unit: str = " presentations") -> None:
         self._task = task
+        self._is_compiling = False
         self._bar = tqdm(
             total=total,
             desc=task,
@@ -43,12 +44,14 @@ class Progress:
 
     def compiling(self) -> None:
         """Show at once that a program is being compiled, which takes seconds."""
+        self._is_compiling = True
         self._bar.delay = 0
         self._bar.set_description("compiling")
 
     def __call__(self, done: int) -> None:
-        if done == 0:
-            # Any compiling is over, and does not count in the speed.
+        if self._is_compiling:
+            # That is over, and does not count in the speed.
+            self._is_compiling = False
             self._bar.reset()
             self._bar.set_description(self._task, refresh=False)
         self._bar.update(done - self._bar.n)
