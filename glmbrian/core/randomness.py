@@ -19,11 +19,14 @@ from numpy.typing import ArrayLike, NDArray
 RandomState = int | np.random.RandomState | np.random.Generator | None
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_GOLDEN, _MASK = int(GOLDEN), (1 << 64) - 1
 
 #: A level is a probability times this.  Levels are compared with 16-bit draws, four of which
 #: come from one 64-bit hash; a second hash decides on the fraction of a level.
 DRAW_LEVELS = 1 << 16
+
+
+#: About how many draws `UniformsOf` makes ahead.
+_DRAWN_AHEAD = 2**13
 
 
 def mix64(z: Any) -> Any:
@@ -88,6 +91,9 @@ def uniforms(
 class UniformsOf:
     """The draws of `uniforms` for the same indices in many steps, with fewer operations.
 
+    Steps that follow each other are drawn some at a time, since each call of NumPy takes longer than
+    drawing for tens of neurons.
+
     Parameters
     ----------
     index : ndarray of int
@@ -96,17 +102,28 @@ class UniformsOf:
     def __init__(self, index: NDArray[np.int_]) -> None:
         self.index = index
         self._products = GOLDEN * (_unsigned(index) + np.uint64(1))
-        self._base_of: tuple | None = None
-        self._base = 0
+        self._most = max(1, _DRAWN_AHEAD // max(1, index.size))
+        # Replaced as a whole, for other threads
+        self._drawn: tuple[int, int, int, NDArray[np.floating]] = (0, 0, 0, np.empty((0, index.size)))
 
     def __call__(self, key: int, presentation: int, step: int) -> NDArray[np.floating]:
-        step &= _MASK
-        if self._base_of != (key, presentation, step >> 32):
-            self._base_of = key, presentation, step >> 32
-            base = _hashes(np.uint64(key), presentation)
-            self._base = int(_hashes(base, step >> 32) if step >> 32 else base)
+        of_key, of_presentation, first, draws = self._drawn
+        if (key, presentation) != (of_key, of_presentation) or not 0 <= step - first < len(draws):
+            goes_on = (key, presentation, step) == (of_key, of_presentation, first + len(draws))
+            n_steps = min(2 * len(draws), self._most) if goes_on and len(draws) else 1
+            first, draws = step, self._draw(key, presentation, step, n_steps)
+            self._drawn = key, presentation, first, draws
+        return draws[step - first]
+
+    def _draw(self, key, presentation, step, n_steps):
+        """Return draws (n_steps or fewer, n) from `step` on."""
+        base = _hashes(np.uint64(key), presentation)
+        if step >> 32:
+            base = _hashes(base, step >> 32)
+        low = step & 0xFFFFFFFF
         # As step << 32 and the index have no bits in common, their sum is hashed.
-        z = self._products + np.uint64((self._base + _GOLDEN * (step << 32)) & _MASK)
+        steps = np.arange(low, min(low + n_steps, 2**32), dtype=np.uint64) << np.uint64(32)
+        z = (base + GOLDEN * steps)[:, np.newaxis] + self._products
         _mix_in_place(z)
         z >>= np.uint64(11)
         return z * 2.0**-53

@@ -195,6 +195,18 @@ def test_prepared_draws_are_the_same():
                 )
 
 
+@pytest.mark.parametrize("n", [5, 3000, 20_000])
+def test_draws_made_ahead_are_the_same(n):
+    """Across the steps where a counter overflows, and whatever steps are left out or repeated."""
+    index = np.arange(n)
+    draws, start = UniformsOf(index), 2**32 - 90
+    steps = [*range(start, start + 180), start + 300, start + 20, start + 21, start + 21, start + 23]
+    for step in steps:
+        np.testing.assert_array_equal(draws(7, 2, step), uniforms(7, 2, step, index))
+    np.testing.assert_array_equal(draws(7, 3, steps[-1] + 1), uniforms(7, 3, steps[-1] + 1, index))
+    np.testing.assert_array_equal(draws(8, 3, steps[-1] + 2), uniforms(8, 3, steps[-1] + 2, index))
+
+
 def cpp_files(n_runs, folder, gain=lambda run: 1):
     """Return the names of the C++ files of a program with `n_runs` runs, numbers of names left out."""
     set_device("cpp_standalone", build_on_run=False)
