@@ -106,7 +106,7 @@ def n_averaged_epochs(classifier: "GLMClassifier") -> int:
     if isinstance(average, str):  # "auto"
         average = 0.0 if stops_early(classifier) else _AUTOMATIC_AVERAGE
     # Rounded up; but a product may be just above an integer: 0.28 * 25 is 7.000000000000001.
-    return math.ceil(round(average * classifier.n_epochs, 6))
+    return math.ceil(round(float(average) * int(classifier.n_epochs), 6))
 
 
 def stops_early(classifier: "GLMClassifier") -> bool:

@@ -327,7 +327,8 @@ def _as_described_today(earlier):
     Parameters that the other version lacks had their defaults of then.  The version itself does
     not matter: the same seeds give the same results with any version, unlike with other packages.
     """
-    defaults = {**json.loads(json.dumps(GLMClassifier().get_params())), **EARLIER_DEFAULTS}
+    defaults = json.loads(json.dumps(GLMClassifier().get_params()))
+    defaults.update(EARLIER_DEFAULTS, learning_rate=0.01)
     return {
         **earlier,
         "settings": {
@@ -339,7 +340,7 @@ def _as_described_today(earlier):
 
 def _fixed(name, parameters):
     """Leave out the learning rate from the parameters of the settings `name` if it is selected."""
-    selects_rate = "learning_rate" not in SETTINGS[name]
+    selects_rate = name in SETTINGS and "learning_rate" not in SETTINGS[name]
     return {
         key: value for key, value in parameters.items() if key != "learning_rate" or not selects_rate
     }

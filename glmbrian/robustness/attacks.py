@@ -13,7 +13,7 @@ from ..support.progress import Progress
 from ..support.validation import integer
 from ..support.workers import Workers
 from .losses import Loss, get_loss
-from .methods import Method, Search, get_method, lowest
+from .methods import Method, Search, found_by, get_method, lowest
 from .target import check_classifier, prepare_target
 
 #: By default, all changes to presentations with at most this many entries are tried.
@@ -115,8 +115,8 @@ def attack(
         draws = target.hidden_draws(block, n_hidden)
         drive = target.test.batched.first.drive(trains)
         goal, labels = target.goal(block, loss, drive, draws)
-        search = Search(goal, labels, draws, trains, kind.allowed(trains))
-        return block.rows, search.changed(method.search(search, budget, n_candidates))
+        search = Search(goal, labels, draws, trains, kind.allowed(trains), workers.go_on)
+        return block.rows, search.changed(found_by(method, search, budget, n_candidates))
 
     blocks = target.test.blocks(values_of_each)
     with Workers() as workers, Progress("attacking", len(attacked), clf.verbose) as progress:

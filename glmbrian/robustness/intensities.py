@@ -45,6 +45,7 @@ def attack_intensities(
         The right labels.
     epsilon : float
         The largest change of an intensity, where 1 is full intensity (255 in 8-bit images).
+        Intensities are those that the encoder sees, in single precision.
     n_iterations : int
     step_size : float, optional
         By default ``2.5 * epsilon / n_iterations``.
@@ -107,6 +108,7 @@ def attack_intensities(
         start = _intensities(target.test.inputs, block.rows)
         now = start
         for iteration in range(n_iterations):
+            workers.go_on()
             first = 1 + iteration * n_encodings
             slope = _slope(target, block, loss, now, range(first, first + n_encodings))
             now = now - step_size * np.sign(slope)

@@ -23,9 +23,12 @@ class Search:
         Before the attack.
     allowed : ndarray of bool, shape (n, T, N_X)
         Which entries may be changed.
+    go_on : callable
+        Called now and then; it raises an exception if the search is to end.
     """
 
-    def __init__(self, goal: BatchedLikelihood, labels, draws, trains, allowed) -> None:
+    def __init__(self, goal: BatchedLikelihood, labels, draws, trains, allowed, go_on) -> None:
+        self._go_on = go_on
         self.goal, self.labels, self.draws = goal, labels, draws
         self.trains = trains
         self.first = goal.network.first
@@ -44,6 +47,7 @@ class Search:
         To first order, for changes to the trains as they were before the attack; infinite where a
         change is not allowed.
         """
+        self._go_on()
         values, gradients = self.goal.gradients(drive, *self.of(rows))
         signs = self.signs[rows]
         changes = np.where(signs, signs * gradients, np.inf)
@@ -56,12 +60,14 @@ class Search:
         return signs[..., np.newaxis, np.newaxis] * self.first.effect(steps, inputs)
 
     def changed(self, is_changed: NDArray[np.bool_]) -> NDArray[np.uint8]:
-        """Return the trains after changes at these entries, shape (n, T * N_X)."""
+        """Return the trains after changes at these entries, bool of shape (n, T * N_X)."""
         return self.trains ^ is_changed.reshape(self.trains.shape).astype(np.uint8)
 
 
 class Method(ABC):
     """A search for the changes that lower a `Loss` most.
+
+    Several blocks of presentations may be searched at once, in threads.
 
     Attributes
     ----------
@@ -181,6 +187,29 @@ class Iterated(Method):
             effects = search.effects(rows, places) * worth[..., np.newaxis, np.newaxis]
             drive = search.drive + effects.sum(axis=1)
         return best
+
+
+def found_by(method: Method, search: Search, budget: int, n_candidates: int) -> NDArray[np.bool_]:
+    """Return which entries a method changes, after a check."""
+    found = method.search(search, budget, n_candidates)
+    shape = len(search.trains), search.trains[0].size
+    if not (isinstance(found, np.ndarray) and found.dtype == bool and found.shape == shape):
+        raise TypeError(
+            f"method {method.name!r}: search must return an array of bool of the shape {shape}, one entry "
+            f"for each step and input, got {_described(found)}"
+        )
+    if (most := int(found.sum(axis=1).max(initial=0))) > budget:
+        raise ValueError(
+            f"method {method.name!r}: search must change at most {budget} entries of a presentation, "
+            f"got {most}"
+        )
+    return found
+
+
+def _described(found):
+    if isinstance(found, np.ndarray):
+        return f"an array of {found.dtype} of the shape {found.shape}"
+    return f"a {type(found).__name__}"
 
 
 def lowest(values: NDArray[np.floating], n: int) -> NDArray[np.int_]:

@@ -4,7 +4,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -60,6 +60,7 @@ class Workers:
 
     def __init__(self) -> None:
         self._pool: ThreadPoolExecutor | None = None
+        self._is_over = False
 
     def __enter__(self) -> "Workers":
         self.n = _one_thread.acquire()
@@ -70,9 +71,17 @@ class Workers:
         return self
 
     def __exit__(self, *exception: Any) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
-        _one_thread.release()
+        self._is_over = True
+        try:
+            if self._pool is not None:
+                self._pool.shutdown(wait=True, cancel_futures=True)
+        finally:  # a second Ctrl-C ends the waiting
+            _one_thread.release()
+
+    def go_on(self) -> None:
+        """Call this in long work on an item: it raises an exception if nobody needs the result any more."""
+        if self._is_over:
+            raise CancelledError
 
     def map(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
         """Yield the function of each item, in order.  Few results are waiting at any time."""

@@ -282,6 +282,33 @@ def test_all_tables_and_figures(tmp_path):
         reproduce(["basis"], FULL, tmp_path, local_workers(1), "runtime", False, lines.append)
 
 
+def test_folders_of_version_0_1_keep_their_settings(tmp_path):
+    def run():
+        reproduce(["basis"], QUICK, tmp_path, local_workers(1), "runtime", False, print)
+
+    run()
+    path = tmp_path / "settings.json"
+    about = json.loads(path.read_text())
+    assert set(about["settings"]) == {"paper", "package-averaged"}
+    defaults = glm.GLMClassifier().get_params()
+    own = about["settings"]["package-averaged"]
+    # The rate and the average are today's defaults.
+    assert own == {**json.loads(json.dumps(defaults)), "average": 0.3, "random_state": None}
+    for parameters in (about["settings"]["paper"], own):
+        for later in ("average", "hidden", "learning_rate_schedule", "adversarial"):
+            del parameters[later]
+        parameters["learning_rate"] = 0.01
+    about["settings"] = {"paper": about["settings"]["paper"], "package": {**own, "learning_rate": 0.01}}
+    path.write_text(json.dumps(about))
+    run()
+    again = json.loads(path.read_text())["settings"]
+    assert set(again) == {"paper", "package"} and again["package"]["learning_rate"] == 0.01
+    about["settings"]["mine"] = own
+    path.write_text(json.dumps(about))
+    with pytest.raises(ValueError, match="holds results of another settings"):
+        run()
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [

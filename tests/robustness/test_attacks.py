@@ -1,7 +1,10 @@
 """Attacks: gradients against complex steps, and searches against all changes of small networks."""
 
+import _thread
 import copy
 import functools
+import threading
+import time
 from itertools import combinations, product
 
 import numpy as np
@@ -9,11 +12,13 @@ import pytest
 from conftest import EXHAUSTIVE
 
 import glmbrian as glm
+from glmbrian.core.batches import BatchedLikelihood
 from glmbrian.core.objectives import FirstToSpike
 from glmbrian.robustness import (
     KINDS,
     LOSSES,
     METHODS,
+    Method,
     attack,
     attack_intensities,
     input_gradient,
@@ -260,6 +265,44 @@ def test_threads_share_the_blocks(monkeypatch):
         found.append((trains, attack_intensities(classifier, X, y, 0.1, n_iterations=2)))
     np.testing.assert_array_equal(found[0][0], found[1][0])
     np.testing.assert_array_equal(found[0][1], found[1][1])
+
+
+@pytest.mark.parametrize(
+    "found, error, said",
+    [
+        (None, TypeError, "of the shape (3, 12), one entry .* got a NoneType"),
+        (np.ones((3, 12)), TypeError, "got an array of float64 of the shape (3, 12)"),
+        (np.ones((3, 11), bool), TypeError, "got an array of bool of the shape (3, 11)"),
+        (np.ones((3, 12), bool), ValueError, "must change at most 2 entries of a presentation, got 12"),
+    ],
+)
+def test_what_a_method_finds_is_checked(found, error, said):
+    class Own(Method):
+        name = "own"
+
+        def search(self, search, budget, n_candidates):
+            return found
+
+    classifier, random = network()
+    said = "method 'own': search " + ".*" + said.replace("(", "[(]").replace(")", "[)]")
+    with pytest.raises(error, match=said):
+        attack(classifier, random.random((3, N_IN)), [0, 1, 2], 2, method=Own())
+
+
+def test_an_interrupted_attack_ends_soon(monkeypatch):
+    """A search with a large budget would take minutes."""
+    classifier, began, values = trained(), time.perf_counter(), BatchedLikelihood.values
+
+    def interrupted(self, *arguments):
+        if threading.current_thread() is not threading.main_thread():
+            _thread.interrupt_main()
+        return values(self, *arguments)
+
+    monkeypatch.setattr(Workers, "most", 2)
+    monkeypatch.setattr(BatchedLikelihood, "values", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        attack(classifier, DIGITS.X_test, DIGITS.y_test, 3000, n_candidates=8)
+    assert time.perf_counter() - began < 20
 
 
 def test_nothing_of_the_classifier_changes():

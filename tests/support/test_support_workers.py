@@ -1,6 +1,7 @@
 """Threads on blocks of data: results in order, and linear algebra's own threads afterwards."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -43,3 +44,28 @@ def test_linear_algebra_has_one_thread_while_anybody_works():
         assert set(blas_threads()) == {1}
         second.__exit__()
         assert blas_threads() == before
+
+
+def test_a_second_interrupt_leaves_the_threads_of_linear_algebra(monkeypatch):
+    def interrupted(self, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Workers, "most", 2)
+    monkeypatch.setattr(ThreadPoolExecutor, "shutdown", interrupted)
+    before = blas_threads()
+    with pytest.raises(KeyboardInterrupt), Workers():
+        pass
+    assert blas_threads() == before
+
+
+def test_long_work_ends_when_nobody_needs_it(monkeypatch):
+    monkeypatch.setattr(Workers, "most", 2)
+
+    def work(item):
+        while item:
+            time.sleep(0.001)
+            workers.go_on()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), Workers() as workers:
+        list(workers.map(work, range(4)))
