@@ -56,6 +56,8 @@ def record(population, n_steps):
     defaultclock.dt = 1 * ms
     with tempfile.TemporaryDirectory() as folder:
         set_device("cpp_standalone", directory=folder, build_on_run=False)
+        device.reinit()
+        device.activate(directory=folder, build_on_run=False)
         neurons = population.neurons(dt=1 * ms, random_state=1)
         coupling = population.synapses(neurons, neurons, "coupling")
         monitor = SpikeMonitor(neurons)
