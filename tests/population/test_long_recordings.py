@@ -259,7 +259,7 @@ def test_progress_has_the_remaining_time(capsys, monkeypatch):
     real_read = ArraySeries.read
 
     def slow_read(self, start, stop):
-        time.sleep(0.03)
+        time.sleep(0.15)  # a fit of less than a second shows nothing
         return real_read(self, start, stop)
 
     monkeypatch.setattr(ArraySeries, "read", slow_read)
