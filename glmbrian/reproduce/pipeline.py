@@ -12,7 +12,6 @@ from typing import Any
 
 from .._version import __version__
 from ..classifier.classifier import GLMClassifier
-from ..classifier.settings import EARLIER_DEFAULTS
 from ..support.progress import Progress
 from ..support.storage import remove_unfinished, write_text
 from . import claims, figures, tables
@@ -327,8 +326,7 @@ def _as_described_today(earlier):
     Parameters that the other version lacks had their defaults of then.  The version itself does
     not matter: the same seeds give the same results with any version, unlike with other packages.
     """
-    defaults = json.loads(json.dumps(GLMClassifier().get_params()))
-    defaults.update(EARLIER_DEFAULTS, learning_rate=0.01)
+    defaults = {**json.loads(json.dumps(GLMClassifier().get_params())), **SETTINGS["package"]}
     return {
         **earlier,
         "settings": {

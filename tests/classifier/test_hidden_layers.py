@@ -128,7 +128,7 @@ def test_average_is_over_the_last_epochs(hidden):
         (np.float16(1), 3, 3),
         (np.int8(1), 1000, 1000),
         (np.float32(0.3), 1000, 301),
-    ],  # fmt: skip
+    ],
 )
 def test_the_number_of_averaged_epochs_is_rounded_up_but_not_by_rounding_errors(average, n_epochs, n):
     assert prepare([small(average=average, n_epochs=n_epochs)], X, Y).training.n_averaged == n
