@@ -9,7 +9,8 @@ changes.  The output file has a row for each fit, so an interrupted run resumes 
 Tables give means over the seeds.  The last columns give the fraction of the accuracy taken by the
 attack that adversarial training keeps, and what it costs without an attack.
 
-With --times, it instead prints how long adversarial training takes, as a multiple of normal training.
+With --times, it instead prints how long adversarial training takes, as a multiple of normal training;
+with "--hidden 100" for networks with hidden neurons.
 """
 
 import argparse
@@ -50,6 +51,7 @@ def main():
         "--budgets", nargs="+", type=int, default=BUDGETS, help="spikes changed in tests"
     )
     parser.add_argument("--times", action="store_true")
+    parser.add_argument("--hidden", type=int, nargs="*", default=[], help="hidden neurons, for --times")
     options = parser.parse_args()
     if options.times:
         return print_times(options)
@@ -92,6 +94,7 @@ def make(fit):
         learning_rate=fit["learning_rate"],
         learning_rate_schedule=fit["schedule"],
         average=fit["average"],
+        hidden=fit.get("hidden", ()),
         adversarial=adversarial,
         random_state=fit["seed"],
         verbose=False,
@@ -169,6 +172,7 @@ def print_times(options):
                     seed=0, decoding=decoding, trained=trained, budget=options.budget,
                     fraction=options.fraction or 1.0, epochs=10 if classes == "5 7" else 4,
                     learning_rate=options.learning_rate, schedule=options.schedule, average=options.average,
+                    hidden=tuple(options.hidden),
                 )  # fmt: skip
                 timing = make(fit).fit(digits.X_train, digits.y_train).timing_
                 own = 1e6 * timing["run_seconds"] / timing["presentations"]

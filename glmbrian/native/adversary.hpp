@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cfloat>
+#include <cstring>
 
 #include "rows.hpp"
 
@@ -14,18 +15,19 @@ struct Change {
     int32_t input;
 };
 
-// Finds the worst changes exactly, but computes the effects of some inputs only.  A bound rules out
-// the others: in each group of weights the highest and the lowest one, times the sums of the negative
-// and of the positive entries of the gradient.  WIDTH is the number of weights of one input, GROUP
-// that of one group.
-template <int WIDTH, int GROUP>
+// Finds the worst changes exactly, but computes exact effects for a few inputs only.  A copy of the
+// weights with 16 bits gives the effects of all inputs, with a bound on their error, and so rules
+// out most inputs.  A copy serves many attacks: the bound grows with each update of the weights.
+template <int WIDTH>
 class Adversary {
 public:
     explicit Adversary(const Job& job)
         : budget_(job.adversarial_budget), fraction_(job.adversarial_fraction), adds_(job.adversarial_adds),
           removes_(job.adversarial_removes), key_(job.adversarial_key()), backward_(budget_ > 0),
-          highest_(budget_ ? N_GROUPS * N_INPUTS : 0), lowest_(highest_), moved_(budget_ ? N_INPUTS : 0),
-          lowers_(moved_), raises_(moved_), place_(moved_.size(), -1)
+          copy_(has_copy() ? N_BLOCKS / 2 * WIDTH : 0), gradient_(has_copy() ? WIDTH * N_BOUNDED : 0),
+          effects_(has_copy() ? N_BOUNDED * N_BLOCKS : 0), error_(has_copy() ? N_BLOCKS : 0),
+          at_least_(has_copy() ? N_BLOCKS : 0), at_most_(has_copy() ? N_BLOCKS : 0),
+          possible_(budget_ ? N_INPUTS + 1 : 0), place_(budget_ ? N_INPUTS : 0, -1)
     {
     }
 
@@ -34,79 +36,63 @@ public:
         return budget_ && glm_unit(glm_word(key_, presentation, 0, 0)) < fraction_;
     }
 
-    // Returns the changes that lower the log-likelihood of a label most, to first order; `change` is
-    // the gradient in what arrives in each step.
-    const std::vector<Change>& worst(const Rows<WIDTH>& weights, const Rows<WIDTH>& change,
-                                     const Spikes& spikes, int label)
+    // Returns the changes that lower the log-likelihood most, to first order; `change` is the gradient
+    // in what arrives in each step.
+    const std::vector<Change>& worst(const Rows<WIDTH>& weights, const Rows<WIDTH>& change, const Spikes& spikes)
     {
         for (int a = 0; a < spikes.n_active; a++) place_[spikes.active[a]] = a;
         backward_.set(change);
-        if (++n_attacks_ % 32 == 0) measure(weights);  // the bounds have loosened since
-        find_bounds(change, spikes);
         worst_.clear();
-        // First the inputs that were worst for this label last time, so that the bounds rule out more.
-        possible_.swap(last_[label]);
-        while (!possible_.empty()) try_possible(weights, spikes);
-        // Without additions, only inputs that spike matter.
-        const int n_rows = adds_ ? N_INPUTS : spikes.n_active;
-        float limit = needed_bound();
-        for (int row = 0; row < n_rows; row++) {
-            const int32_t input = adds_ ? row : spikes.active[row];
-            if (!(lowers_[input] >= limit)) continue;
-            possible_.push_back(input);
-            if (possible_.size() < AT_ONCE) continue;
-            try_possible(weights, spikes);
-            limit = needed_bound();
-        }
-        while (!possible_.empty()) try_possible(weights, spikes);
+        limit_ = -least();
+        if (has_copy())
+            find_possible(weights, change, spikes);
+        else
+            std::copy_n(spikes.active.begin(), n_possible_ = spikes.n_active, possible_.begin());
+        for (size_t first = 0; first < n_possible_; first += AT_ONCE) try_possible(first, weights, spikes);
         for (int a = 0; a < spikes.n_active; a++) place_[spikes.active[a]] = -1;
         changes_.clear();
-        for (const Candidate& one : worst_) {
-            changes_.push_back({one.step, one.input});
-            if (lowers_[one.input] != LISTED) last_[label].push_back(one.input);
-            lowers_[one.input] = LISTED;
-        }
+        for (const Candidate& one : worst_) changes_.push_back({one.step, one.input});
         return changes_;
-    }
-
-    // Must be called when all weights may have changed.
-    void measure(const Rows<WIDTH>& weights)
-    {
-        for (size_t input = 0; input < moved_.size(); input++) {
-            moved_[input] = 0.0f;
-            for (int g = 0; g < N_GROUPS; g++) {
-                double up = 0.0, down = 0.0;
-                for (int w = g * GROUP; w < end_of(g); w++) {
-                    up = std::max(up, weights[input][w]);
-                    down = std::min(down, weights[input][w]);
-                }
-                highest_[g * N_INPUTS + input] = (float)up;
-                lowest_[g * N_INPUTS + input] = (float)-down;
-            }
-        }
     }
 
     // Must be called when `change` has been added to the weights of each spike.
     void follow(const Rows<WIDTH>& change, const Spikes& spikes)
     {
-        if (!budget_) return;
+        if (!has_copy()) return;
         for (int four = spikes.first_four; four < spikes.last_four; four++) {
-            float most[16] = {0.0f};
+            float moved[16] = {0.0f};  // at most, by a pattern of spikes
             for (int s = 0; s < 4 && 4 * four + s < N_STEPS - 1; s++) {
-                const float in_step = largest(change[4 * four + s]);
-                for (int p = 0; p < 16; p++) most[p] += p >> s & 1 ? in_step : 0.0f;
+                const float in_step = norm(change[4 * four + s]);
+                for (int p = 0; p < 16; p++) moved[p] += p >> s & 1 ? in_step : 0.0f;
             }
             const uint8_t* pattern = spikes.pattern(four);
-            for (int a = 0; a < spikes.n_active; a++) moved_[spikes.active[a]] += most[pattern[a]];
+            for (int a = 0; a < spikes.n_active; a++) of_input(error_, spikes.active[a]) += moved[pattern[a]];
         }
     }
+
+    // Must be called when the weights have changed in any other way.
+    void forget_copy() { n_in_vain_ = N_INPUTS; }
 
 private:
     typedef typename Backward<WIDTH>::Lanes Lanes;
     typedef typename Backward<WIDTH>::Steps Steps;
     static constexpr size_t AT_ONCE = Backward<WIDTH>::AT_ONCE;
-    static constexpr int N_GROUPS = (WIDTH + GROUP - 1) / GROUP;
-    static constexpr float LISTED = -1.0f;
+
+    // Inputs side by side, and how many steps at once leave their sums in registers.
+#if defined(__AVX512F__)
+    static constexpr int SIDE_BY_SIDE = 16, MOST_STEPS = 8;
+#elif defined(__AVX__)
+    static constexpr int SIDE_BY_SIDE = 8, MOST_STEPS = 4;
+#else
+    static constexpr int SIDE_BY_SIDE = 4, MOST_STEPS = 4;
+#endif
+    typedef float Floats __attribute__((vector_size(4 * SIDE_BY_SIDE), may_alias));
+    typedef uint32_t Bits __attribute__((vector_size(4 * SIDE_BY_SIDE), may_alias));
+    static constexpr int N_BLOCKS = (N_INPUTS + 2 * SIDE_BY_SIDE - 1) / (2 * SIDE_BY_SIDE) * 2;
+    // Spikes in the last step have no effect.
+    static constexpr int N_PASSES = (N_STEPS - 1 + MOST_STEPS - 1) / MOST_STEPS;
+    static constexpr int STEPS_AT_ONCE = N_PASSES ? (N_STEPS - 1 + N_PASSES - 1) / N_PASSES : 1;
+    static constexpr int N_BOUNDED = N_PASSES * STEPS_AT_ONCE;
 
     // In single precision, so that devices that differ by rounding find the same effects equal.
     struct Candidate {
@@ -125,16 +111,21 @@ private:
     const bool adds_, removes_;
     const uint64_t key_;
     Backward<WIDTH> backward_;
-    // Of each group and input: the highest weight, and minus the lowest, when last measured; at least 0.
-    std::vector<float> highest_, lowest_;
-    std::vector<float> moved_;              // of each input: how far its weights may have moved since
-    std::vector<float> lowers_, raises_;    // of each input: the most that a spike lowers or raises the log-likelihood
-    std::vector<int32_t> place_;            // of each input: its place among the active ones, or -1
-    std::vector<int32_t> last_[N_CLASSES];  // inputs that were worst last time, for each label
-    std::vector<int32_t> possible_;         // inputs to try
-    std::vector<Candidate> worst_;          // a heap
+    Aligned<Bits> copy_;                     // [two blocks of inputs][weight], the second block in the higher bits
+    int64_t n_in_vain_ = N_INPUTS;           // inputs tried since the copy was made, beyond the budget
+    std::vector<float> gradient_;            // minus the gradient, over its largest norm in a step: [weight][step]
+    Aligned<Floats> effects_;                // by how much changes lower the log-likelihood: [step][block of inputs]
+    Aligned<Floats> error_;                  // of each input: a bound on the norm of the error of its copy
+    Aligned<Floats> at_least_, at_most_;     // of each input: bounds on its largest effect
+    std::vector<int32_t> possible_;          // inputs that may be among the worst
+    size_t n_possible_ = 0;
+    double limit_ = 0.0;                     // smaller effects are not among the worst
+    std::vector<int32_t> place_;             // of each input: its place among the active ones, or -1
+    std::vector<Candidate> worst_;           // a heap
     std::vector<Change> changes_;
-    int64_t n_attacks_ = 0;
+
+    // Without additions, only inputs with spikes matter, and they are few.
+    bool has_copy() const { return budget_ && adds_; }
 
     bool is_full() const { return (int64_t)worst_.size() == budget_; }
 
@@ -142,90 +133,169 @@ private:
     static float least() { return -FLT_MIN; }
 
     // The smallest absolute value of a derivative that may count, with room for rounding.
-    double needed() const { return -0.999999 * (double)(is_full() ? worst_.front().effect : least()); }
-
-    float needed_bound() const { return 0.9999f * (float)needed(); }
-
-    static int end_of(int group)
+    double needed() const
     {
-        const int end = (group + 1) * GROUP;
-        return WIDTH % GROUP ? std::min(end, WIDTH) : end;
+        return is_full() ? std::max(limit_, -0.999999 * (double)worst_.front().effect) : limit_;
     }
 
-    static float largest(const double* row)
+    static float& of_input(Aligned<Floats>& values, int input) { return ((float*)&values[0])[input]; }
+
+    static double norm(const double* row)
     {
-        // Compilers vectorise these loops, but would not vectorise a single one.
-        constexpr int LANES = Rows<WIDTH>::LANES;
-        double most[LANES] = {0.0};
-        for (int at = 0; at < Rows<WIDTH>::STRIDE; at++)
-            for (int lane = 0; lane < LANES; lane++)
-                most[lane] = std::max(most[lane], std::abs(row[at * LANES + lane]));
-        return (float)*std::max_element(most, most + LANES);
+        double squares = 0.0;
+        for (int w = 0; w < WIDTH; w++) squares += row[w] * row[w];
+        return std::sqrt(squares);
     }
 
-    void find_bounds(const Rows<WIDTH>& change, const Spikes& spikes)
+    void copy(const Rows<WIDTH>& weights)
     {
-        float* __restrict lowers = lowers_.data();
-        float* __restrict raises = raises_.data();
-        float total = 0.0f;
-        std::fill_n(lowers, N_INPUTS, 0.0f);
-        std::fill_n(raises, N_INPUTS, 0.0f);
-        for (int g = 0; g < N_GROUPS; g++) {
-            double most_up = 0.0, most_down = 0.0;
-            for (int t = 0; t < N_STEPS - 1; t++) {
-                double up = 0.0, down = 0.0;
-                for (int w = g * GROUP; w < end_of(g); w++) {
-                    up += std::max(change[t][w], 0.0);
-                    down -= std::min(change[t][w], 0.0);
+        std::vector<uint32_t> rounded(2 * WIDTH);
+        for (int block = 0; block < N_BLOCKS; block += 2)
+            for (int lane = 0; lane < SIDE_BY_SIDE; lane++) {
+                const int input = block * SIDE_BY_SIDE + lane, other = input + SIDE_BY_SIDE;
+                if (input >= N_INPUTS) break;
+                of_input(error_, input) = round(weights[input], rounded.data());
+                if (other < N_INPUTS) of_input(error_, other) = round(weights[other], rounded.data() + WIDTH);
+                uint32_t* const copy = (uint32_t*)&copy_[block / 2 * WIDTH] + lane;
+                for (int w = 0; w < WIDTH; w++)
+                    copy[w * SIDE_BY_SIDE] = rounded[w] >> 16 | (other < N_INPUTS ? rounded[WIDTH + w] : 0);
+            }
+        n_in_vain_ = 0;
+    }
+
+    // Sets `rounded` to the bits of a row in single precision, of which the lower 16 are 0.  Returns a
+    // bound on the error, including that of products in single precision.
+    static float round(const double* row, uint32_t* rounded)
+    {
+        double squares = 0.0, errors = 0.0;
+        for (int w = 0; w < WIDTH; w++) {
+            float value = (float)row[w];
+            uint32_t bits;
+            std::memcpy(&bits, &value, sizeof bits);
+            rounded[w] = bits = (bits + 0x8000) & 0xFFFF0000;
+            std::memcpy(&value, &bits, sizeof bits);
+            squares += row[w] * row[w];
+            errors += (row[w] - value) * (row[w] - value);
+        }
+        return 1.0001 * std::sqrt(errors) + (WIDTH + 4) * (FLT_EPSILON * std::sqrt(squares) + FLT_MIN);
+    }
+
+    // Lists the inputs that may be among the worst in possible_.
+    void find_possible(const Rows<WIDTH>& weights, const Rows<WIDTH>& change, const Spikes& spikes)
+    {
+        if (n_in_vain_ >= N_INPUTS) copy(weights);
+        n_possible_ = 0;
+        double scale = 0.0;
+        for (int t = 0; t < N_STEPS - 1; t++) scale = std::max(scale, norm(change[t]));
+        if (!(scale > 0.0)) return;
+        find_effects(change, scale, spikes);
+        const float highest = find_bounds();
+        // As many inputs as the budget, or no more than needed, have an effect above `limit`.
+        float limit = (float)(limit_ / scale), above = std::max(limit, highest);
+        for (int n = 0; n < 10; n++) {
+            const float middle = 0.5f * (limit + above);
+            (n_inputs_above(middle) >= budget_ ? limit : above) = middle;
+        }
+        limit *= 0.9999f;
+        limit_ = std::max(limit_, limit * scale);
+        for (int i = 0; i < N_INPUTS; i++) {  // without a branch, which would be mispredicted
+            possible_[n_possible_] = i;
+            n_possible_ += of_input(at_most_, i) >= limit;
+        }
+        n_in_vain_ += std::max((int64_t)n_possible_ - budget_, INT64_C(0));
+    }
+
+    void find_effects(const Rows<WIDTH>& change, double scale, const Spikes& spikes)
+    {
+        for (int t = 0; t < N_STEPS - 1; t++)
+            for (int w = 0; w < WIDTH; w++) {
+                const float value = (float)(-change[t][w] / scale);
+                // Processors are slow with products that are almost 0.
+                gradient_[w * N_BOUNDED + t] = std::abs(value) < 1e-12f ? 0.0f : value;
+            }
+        for (int block = 0; block < N_BLOCKS; block += 2)
+            for (int first = 0; first < N_BOUNDED; first += STEPS_AT_ONCE) {
+                Floats sums[STEPS_AT_ONCE] = {{0.0f}}, others[STEPS_AT_ONCE] = {{0.0f}};
+                const float* gradient = gradient_.data() + first;
+                const Bits* bits = &copy_[block / 2 * WIDTH];
+                for (int w = 0; w < WIDTH; w++, bits++, gradient += N_BOUNDED) {
+                    const Floats weight = (Floats)(*bits << 16), other = (Floats)(*bits & 0xFFFF0000);
+                    for (int t = 0; t < STEPS_AT_ONCE; t++) {
+                        sums[t] += gradient[t] * weight;
+                        others[t] += gradient[t] * other;
+                    }
                 }
-                most_up = std::max(most_up, up);
-                most_down = std::max(most_down, down);
+                for (int t = 0; t < STEPS_AT_ONCE; t++) {
+                    effects_[(first + t) * N_BLOCKS + block] = sums[t];
+                    effects_[(first + t) * N_BLOCKS + block + 1] = others[t];
+                }
             }
-            const float plus = (float)most_up, minus = (float)most_down;
-            total += plus + minus;
-            const float* __restrict highest = highest_.data() + g * N_INPUTS;
-            const float* __restrict lowest = lowest_.data() + g * N_INPUTS;
-            for (int i = 0; i < N_INPUTS; i++) {
-                lowers[i] += minus * highest[i] + plus * lowest[i];
-                raises[i] += plus * highest[i] + minus * lowest[i];
+        // A spike that is there can only be removed.
+        for (int four = spikes.first_four; four < spikes.last_four; four++)
+            for (int pattern = 1; pattern < 16; pattern++) {
+                float* in_step[4];
+                int n_spikes = 0;
+                for (int s = 0; s < 4 && 4 * four + s < N_STEPS - 1; s++)
+                    if (pattern >> s & 1) in_step[n_spikes++] = (float*)&effects_[(4 * four + s) * N_BLOCKS];
+                for (int64_t n = spikes.first[four][pattern]; n < spikes.first[four][pattern + 1]; n++)
+                    for (int spike = 0; spike < n_spikes; spike++) {
+                        float& effect = in_step[spike][spikes.input[n]];
+                        effect = removes_ ? -effect : 0.0f;
+                    }
             }
-        }
-        for (int i = 0; i < N_INPUTS; i++) {
-            lowers[i] += total * moved_[i];
-            raises[i] += total * moved_[i];
-        }
-        // Only spikes that are there can be removed.
-        if (!removes_) return;
-        for (int a = 0; a < spikes.n_active; a++) {
-            float& bound = lowers[spikes.active[a]];
-            bound = std::max(bound, raises[spikes.active[a]]);
-        }
     }
 
-    // Compares changes to some inputs, the last in `possible_`, with the worst so far.
-    void try_possible(const Rows<WIDTH>& weights, const Spikes& spikes)
+    // Sets at_least_ and at_most_; returns the highest of at_least_.
+    float find_bounds()
     {
-        const size_t n = std::min(AT_ONCE + 0, possible_.size());
-        const int32_t* const inputs = possible_.data() + possible_.size() - n;
+        Floats highest = {0.0f};
+        for (int block = 0; block < N_BLOCKS; block++) {
+            Floats largest = {0.0f};
+            for (int t = 0; t < N_STEPS - 1; t++) {
+                const Floats effect = effects_[t * N_BLOCKS + block];
+                largest = effect > largest ? effect : largest;
+            }
+            const Floats error = 1.0001f * error_[block];
+            at_least_[block] = largest - error;
+            at_most_[block] = largest + error;
+            highest = at_least_[block] > highest ? at_least_[block] : highest;
+        }
+        float value = 0.0f;
+        for (int lane = 0; lane < SIDE_BY_SIDE; lane++) value = std::max(value, (float)highest[lane]);
+        return value;
+    }
+
+    int64_t n_inputs_above(float limit) const
+    {
+        Bits n = {0};
+        for (int block = 0; block < N_BLOCKS; block++) n -= (Bits)(at_least_[block] >= limit);  // -1 where true
+        int64_t sum = 0;
+        for (int lane = 0; lane < SIDE_BY_SIDE; lane++) sum += n[lane];
+        return sum;
+    }
+
+    // Compares changes to some inputs, the first of them possible_[first], with the worst so far.
+    void try_possible(size_t first, const Rows<WIDTH>& weights, const Spikes& spikes)
+    {
+        const size_t n = std::min(AT_ONCE + 0, n_possible_ - first);
+        const int32_t* const inputs = possible_.data() + first;
         const double* rows[AT_ONCE];
         for (size_t s = 0; s < AT_ONCE; s++) rows[s] = weights[inputs[std::min(s, n - 1)]];
         for (int at = 0; at < Steps::STRIDE; at++) {
             Lanes products[AT_ONCE];
             backward_.multiply(rows, at, products);
-            // Usually none is large enough.
+            // Often none is large enough.
             const double limit = needed();
             auto is_large = products[0] != products[0];
             for (const Lanes& product : products) is_large |= (product >= limit) | (product <= -limit);
             bool is_any = false;
             for (int t = 0; t < Steps::LANES; t++) is_any |= is_large[t] != 0;
             if (!is_any) continue;
-            const int first = at * Steps::LANES, end = std::min(Steps::LANES + 0, N_STEPS - 1 - first);
+            const int from = at * Steps::LANES, end = std::min(Steps::LANES + 0, N_STEPS - 1 - from);
             for (size_t s = 0; s < n; s++)
                 for (int t = 0; t < end; t++)
-                    if (std::abs(products[s][t]) >= limit) consider(products[s][t], first + t, inputs[s], spikes);
+                    if (std::abs(products[s][t]) >= limit) consider(products[s][t], from + t, inputs[s], spikes);
         }
-        for (size_t s = 0; s < n; s++) lowers_[inputs[s]] = 0.0f;
-        possible_.resize(possible_.size() - n);
     }
 
     void consider(double derivative, int step, int32_t input, const Spikes& spikes)

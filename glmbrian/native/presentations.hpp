@@ -31,7 +31,6 @@ public:
             fail("job/settings.txt: adversarial_budget must be 0, as the objective does not clamp the outputs");
         const auto all = read_numbers("job/parameters.bin", N_PARAMETERS, true);
         network_.load(all.data());
-        adversary_.measure(network_.in.weights);
         network_.set_keys(job, 0);
         if (job.n_averaged) sums_.resize(N_PARAMETERS);
     }
@@ -81,8 +80,7 @@ private:
     Schedule schedule_;
     Encoder encoder_;
     Network network_;
-    // The weights of up to 16 groups of neurons
-    Adversary<Network::N * Network::N_BASIS, (Network::N + 15) / 16 * Network::N_BASIS> adversary_;
+    Adversary<Network::N * Network::N_BASIS> adversary_;
     bool is_attacked_ = false;  // whether the spikes of this presentation have been changed
     int32_t input_spike_count_[N_STEPS];
     int step_ = 0, drawn_to_ = 0;
@@ -116,8 +114,7 @@ private:
     void attack()
     {
         network_.find_gradient(schedule_, false);
-        const auto& worst = adversary_.worst(
-            network_.in.weights, network_.in.change, encoder_.spikes, schedule_.label());
+        const auto& worst = adversary_.worst(network_.in.weights, network_.in.change, encoder_.spikes);
         for (const Change& one : worst)
             network_.in.change_arrived(one.step, one.input, encoder_.spikes.toggle(one.step, one.input));
         encoder_.sort();
@@ -155,7 +152,7 @@ private:
             total_rate_[r] += schedule_.learning_rate(r);
         }
         network_.apply(rate);
-        if (schedule_.job.batch_size > 1) adversary_.measure(network_.in.weights);
+        if (schedule_.job.batch_size > 1) adversary_.forget_copy();
         in_batch_ = 0;
     }
 
@@ -167,6 +164,7 @@ private:
             total_rate_[r] = 0.0;
         }
         network_.decay(factor);
+        adversary_.forget_copy();
     }
 
     void finish()

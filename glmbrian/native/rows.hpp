@@ -41,6 +41,25 @@ struct Pieces {
     static constexpr int LAST_SIZE = LENGTH - LAST;
 };
 
+// Zeroed Lanes where the processor reads each in one go, which std::vector does not ensure.
+template <class Lanes>
+class Aligned {
+public:
+    explicit Aligned(size_t length) : memory_((length + 1) * sizeof(Lanes))
+    {
+        const size_t past = (uintptr_t)memory_.data() % sizeof(Lanes);
+        first_ = reinterpret_cast<Lanes*>(memory_.data() + (past ? sizeof(Lanes) - past : 0));
+    }
+    Aligned(const Aligned&) = delete;
+
+    Lanes& operator[](size_t at) { return first_[at]; }
+    const Lanes& operator[](size_t at) const { return first_[at]; }
+
+private:
+    std::vector<char> memory_;
+    Lanes* first_;
+};
+
 // Rows of WIDTH doubles, each padded with zeros to whole Lanes.
 template <int WIDTH>
 class Rows {
@@ -49,24 +68,17 @@ public:
     typedef typename Vector<LANES>::type Lanes;
     static constexpr int STRIDE = (WIDTH + LANES - 1) / LANES;  // from row to row, in Lanes
 
-    explicit Rows(size_t n_rows)
-        : memory_((n_rows + 1) * STRIDE * LANES), n_rows_(n_rows)
-    {
-        const size_t past = (uintptr_t)memory_.data() % sizeof(Lanes);
-        first_ = reinterpret_cast<Lanes*>((char*)memory_.data() + (past ? sizeof(Lanes) - past : 0));
-    }
-    Rows(const Rows&) = delete;
+    explicit Rows(size_t n_rows) : lanes_(n_rows * STRIDE), n_rows_(n_rows) {}
 
-    Lanes* lanes(size_t row) { return first_ + row * STRIDE; }
-    const Lanes* lanes(size_t row) const { return first_ + row * STRIDE; }
+    Lanes* lanes(size_t row) { return &lanes_[row * STRIDE]; }
+    const Lanes* lanes(size_t row) const { return &lanes_[row * STRIDE]; }
     double* operator[](size_t row) { return (double*)lanes(row); }
     const double* operator[](size_t row) const { return (const double*)lanes(row); }
     size_t size() const { return n_rows_; }
 
 private:
-    std::vector<double> memory_;
+    Aligned<Lanes> lanes_;
     size_t n_rows_;
-    Lanes* first_;
 };
 
 // What a spike in each step is worth: the products of a row of weights with the gradient in what

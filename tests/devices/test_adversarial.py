@@ -41,12 +41,12 @@ class FirstTwo(glm.robustness.Kind):
         return np.broadcast_to(np.arange(trains.shape[-1]) < 2, trains.shape)
 
 
-def make_network(rule="first-to-spike", sizes=(), n_steps=N_STEPS):
+def make_network(rule="first-to-spike", sizes=(), n_steps=N_STEPS, n_inputs=N_INPUTS):
     random = np.random.default_rng(0)
     basis = glm.CustomBasis(random.normal(size=(min(5, n_steps), 3)))
     hidden_bases = [glm.CustomBasis(random.normal(size=(lags, 2))) for lags in (4, 3)]
     return Network(
-        N_INPUTS,
+        n_inputs,
         N_CLASSES,
         n_steps,
         basis=basis,
@@ -228,6 +228,37 @@ def test_presentations_of_other_lengths(n_steps):
     )
     np.testing.assert_allclose(one[0].weights, other[0].weights, rtol=0, atol=1e-9)
     np.testing.assert_allclose(one[1], other[1], rtol=0, atol=1e-9)
+
+
+#: Settings, how many presentations to learn, and how wide the network is.  Compiled programs copy the
+#: weights now and then, and a copy must not be trusted for longer than its error is known.
+MANY_INPUTS = {
+    "old copies": ({}, 1, ()),
+    "weight decay": ({"weight_decay": 0.02}, 1, ()),
+    "batches": ({"weight_decay": 0.02, "batch_size": 7}, 1, ()),
+    "large budget": ({"adversarial": Adversarial(150, KINDS["flip"])}, 1, ()),
+    "large weights": ({}, 1e30, ()),
+    "small weights": ({}, 1e-30, ()),
+    "hidden": ({}, 1, (21,)),
+}
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("case", MANY_INPUTS)
+def test_many_inputs(case):
+    changes, scale, sizes = MANY_INPUTS[case]
+    network = make_network(n_steps=11, n_inputs=203, sizes=sizes)
+    start, images = make_start(network), np.random.default_rng(5).integers(0, 256, (N, 203)).astype(np.uint8)
+    images[:, ::3] = 0
+    first = start.layers[0].weights
+    first[::5] = 0
+    first *= 0.1 * scale
+    training = make_training("flip", n_epochs=6, learning_rates=np.array([0.02]), **changes)
+    one, other = (
+        learn(place, network, start, Inputs("bytes", images), training) for place in ("numpy", "cpp_standalone")
+    )
+    for array, want in zip(one[0].arrays_of_all, other[0].arrays_of_all):
+        np.testing.assert_allclose(array, want, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.compiled
