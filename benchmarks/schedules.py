@@ -22,6 +22,7 @@ from glmbrian.reproduce import FULL
 SETTINGS = {
     "constant": {"learning_rate": 0.01, "average": 0.0},
     "linear": {"learning_rate": 0.01, "learning_rate_schedule": "linear", "average": 0.0},
+    "average-0.005": {"learning_rate": 0.005, "average": 0.3},
     "average": {"learning_rate": 0.01, "average": 0.3},
     "average-0.015": {"learning_rate": 0.015, "average": 0.3},
     "average-0.02": {"learning_rate": 0.02, "average": 0.3},

@@ -101,7 +101,7 @@ def get_adversarial(settings: Any) -> Adversarial | None:
             "adversarial must be None or a mapping such as {'budget': 5, 'kind': 'flip', "
             f"'fraction': 1.0}}, got {settings!r}"
         )
-    unknown = [name for name in settings if name not in _NAMES]
+    unknown = [name for name in settings if not (isinstance(name, str) and name in _NAMES)]
     if unknown:
         raise ValueError(
             f"adversarial must hold nothing but {', '.join(map(repr, _NAMES))}, got {unknown[0]!r}"

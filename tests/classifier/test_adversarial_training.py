@@ -26,6 +26,15 @@ def assert_same(one, other, atol=0.0):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=0, atol=atol)
 
 
+class NotComparable:
+    """Like pandas.NA."""
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other):
+        raise TypeError("boolean value of NA is ambiguous")
+
+
 @pytest.mark.parametrize(
     "adversarial, error, said",
     [
@@ -33,6 +42,7 @@ def assert_same(one, other, atol=0.0):
         ({}, ValueError, "adversarial must hold 'budget'"),
         ({"kind": "add"}, ValueError, "adversarial must hold 'budget'"),
         ({"budget": 5, "epsilon": 1}, ValueError, "nothing but 'budget', .*, got 'epsilon'"),
+        ({NotComparable(): 5}, ValueError, "nothing but 'budget', .*, got <.*NotComparable"),
         ({"budget": 0}, ValueError, r"adversarial\['budget'\] must be an integer from 1"),
         ({"budget": 2.0}, TypeError, r"adversarial\['budget'\] must be an integer from 1"),
         ({"budget": True}, TypeError, r"adversarial\['budget'\] must be an integer from 1"),

@@ -248,14 +248,18 @@ MANY_INPUTS = {
 def test_many_inputs(case):
     changes, scale, sizes = MANY_INPUTS[case]
     network = make_network(n_steps=11, n_inputs=203, sizes=sizes)
-    start, images = make_start(network), np.random.default_rng(5).integers(0, 256, (N, 203)).astype(np.uint8)
+    start, images = (
+        make_start(network),
+        np.random.default_rng(5).integers(0, 256, (N, 203)).astype(np.uint8),
+    )
     images[:, ::3] = 0
     first = start.layers[0].weights
     first[::5] = 0
     first *= 0.1 * scale
     training = make_training("flip", n_epochs=6, learning_rates=np.array([0.02]), **changes)
     one, other = (
-        learn(place, network, start, Inputs("bytes", images), training) for place in ("numpy", "cpp_standalone")
+        learn(place, network, start, Inputs("bytes", images), training)
+        for place in ("numpy", "cpp_standalone")
     )
     for array, want in zip(one[0].arrays_of_all, other[0].arrays_of_all):
         np.testing.assert_allclose(array, want, rtol=1e-9, atol=1e-9)
