@@ -24,10 +24,10 @@ public:
     explicit Adversary(const Job& job)
         : budget_(job.adversarial_budget), fraction_(job.adversarial_fraction), adds_(job.adversarial_adds),
           removes_(job.adversarial_removes), key_(job.adversarial_key()), backward_(budget_ > 0),
-          copy_(has_copy() ? N_BLOCKS / 2 * WIDTH : 0), gradient_(has_copy() ? WIDTH * N_BOUNDED : 0),
-          effects_(has_copy() ? N_BOUNDED * N_BLOCKS : 0), error_(has_copy() ? N_BLOCKS : 0),
+          copy_(has_copy() ? N_BLOCKS / 2 * WIDTH : 0), error_(has_copy() ? N_BLOCKS : 0),
+          gradient_(has_copy() ? WIDTH * N_BOUNDED : 0), effects_(has_copy() ? N_BOUNDED * N_BLOCKS : 0),
           at_least_(has_copy() ? N_BLOCKS : 0), at_most_(has_copy() ? N_BLOCKS : 0),
-          possible_(budget_ ? N_INPUTS + 1 : 0), place_(budget_ ? N_INPUTS : 0, -1)
+          possible_(budget_ ? N_INPUTS : 0), place_(budget_ ? N_INPUTS : 0, -1)
     {
     }
 
@@ -66,7 +66,10 @@ public:
                 for (int p = 0; p < 16; p++) moved[p] += p >> s & 1 ? in_step : 0.0f;
             }
             const uint8_t* pattern = spikes.pattern(four);
-            for (int a = 0; a < spikes.n_active; a++) of_input(error_, spikes.active[a]) += moved[pattern[a]];
+            for (int a = 0; a < spikes.n_active; a++) {
+                float& error = of_input(error_, spikes.active[a]);
+                error += FLT_EPSILON * error + moved[pattern[a]];  // rounded up
+            }
         }
     }
 
@@ -86,8 +89,10 @@ private:
 #else
     static constexpr int SIDE_BY_SIDE = 4, MOST_STEPS = 4;
 #endif
-    typedef float Floats __attribute__((vector_size(4 * SIDE_BY_SIDE), may_alias));
-    typedef uint32_t Bits __attribute__((vector_size(4 * SIDE_BY_SIDE), may_alias));
+    struct FloatVector { typedef float type __attribute__((vector_size(4 * SIDE_BY_SIDE), may_alias)); };
+    struct BitVector { typedef uint32_t type __attribute__((vector_size(4 * SIDE_BY_SIDE), may_alias)); };
+    typedef typename FloatVector::type Floats;
+    typedef typename BitVector::type Bits;
     static constexpr int N_BLOCKS = (N_INPUTS + 2 * SIDE_BY_SIDE - 1) / (2 * SIDE_BY_SIDE) * 2;
     // Spikes in the last step have no effect.
     static constexpr int N_PASSES = (N_STEPS - 1 + MOST_STEPS - 1) / MOST_STEPS;
@@ -111,20 +116,21 @@ private:
     const bool adds_, removes_;
     const uint64_t key_;
     Backward<WIDTH> backward_;
-    Aligned<Bits> copy_;                     // [two blocks of inputs][weight], the second block in the higher bits
-    int64_t n_in_vain_ = N_INPUTS;           // inputs tried since the copy was made, beyond the budget
-    std::vector<float> gradient_;            // minus the gradient, over its largest norm in a step: [weight][step]
-    Aligned<Floats> effects_;                // by how much changes lower the log-likelihood: [step][block of inputs]
-    Aligned<Floats> error_;                  // of each input: a bound on the norm of the error of its copy
-    Aligned<Floats> at_least_, at_most_;     // of each input: bounds on its largest effect
-    std::vector<int32_t> possible_;          // inputs that may be among the worst
+    Aligned<BitVector> copy_;                 // [two blocks of inputs][weight], the second block in the higher bits
+    int64_t n_in_vain_ = N_INPUTS;            // inputs tried since the copy was made, beyond the budget
+    Aligned<FloatVector> error_;              // of each input: a bound on the norm of the error of its copy
+    // Over the largest norm of the gradient in a step:
+    std::vector<float> gradient_;             // minus the gradient: [weight][step]
+    Aligned<FloatVector> effects_;            // how much changes lower the log-likelihood: [step][block of inputs]
+    Aligned<FloatVector> at_least_, at_most_; // of each input: bounds on its largest effect
+    std::vector<int32_t> possible_;           // inputs that may be among the worst
     size_t n_possible_ = 0;
-    double limit_ = 0.0;                     // smaller effects are not among the worst
-    std::vector<int32_t> place_;             // of each input: its place among the active ones, or -1
-    std::vector<Candidate> worst_;           // a heap
+    double limit_ = 0.0;                      // smaller effects are not among the worst
+    std::vector<int32_t> place_;              // of each input: its place among the active ones, or -1
+    std::vector<Candidate> worst_;            // a heap
     std::vector<Change> changes_;
 
-    // Without additions, only inputs with spikes matter, and they are few.
+    // Without additions, only active inputs matter, usually few.
     bool has_copy() const { return budget_ && adds_; }
 
     bool is_full() const { return (int64_t)worst_.size() == budget_; }
@@ -135,10 +141,11 @@ private:
     // The smallest absolute value of a derivative that may count, with room for rounding.
     double needed() const
     {
-        return is_full() ? std::max(limit_, -0.999999 * (double)worst_.front().effect) : limit_;
+        const double of_full = is_full() ? std::min(-(double)worst_.front().effect, (double)FLT_MAX) : 0.0;
+        return std::max(limit_, 0.999999 * of_full);
     }
 
-    static float& of_input(Aligned<Floats>& values, int input) { return ((float*)&values[0])[input]; }
+    static float& of_input(Aligned<FloatVector>& values, int input) { return ((float*)&values[0])[input]; }
 
     static double norm(const double* row)
     {
@@ -177,6 +184,10 @@ private:
             squares += row[w] * row[w];
             errors += (row[w] - value) * (row[w] - value);
         }
+        if (!(squares < 1e60)) {  // sums could be infinite, so such an input is always tried
+            std::fill_n(rounded, WIDTH, 0);
+            return INFINITY;
+        }
         return 1.0001 * std::sqrt(errors) + (WIDTH + 4) * (FLT_EPSILON * std::sqrt(squares) + FLT_MIN);
     }
 
@@ -191,7 +202,9 @@ private:
         find_effects(change, scale, spikes);
         const float highest = find_bounds();
         // As many inputs as the budget, or no more than needed, have an effect above `limit`.
-        float limit = (float)(limit_ / scale), above = std::max(limit, highest);
+        // Neither is infinite: effects that are, in single precision, count as equal.
+        float limit = (float)std::min(limit_ / scale, 1e31);
+        float above = (float)std::min((double)std::max(limit, highest), FLT_MAX / scale);
         for (int n = 0; n < 10; n++) {
             const float middle = 0.5f * (limit + above);
             (n_inputs_above(middle) >= budget_ ? limit : above) = middle;

@@ -42,9 +42,12 @@ struct Pieces {
 };
 
 // Zeroed Lanes where the processor reads each in one go, which std::vector does not ensure.
-template <class Lanes>
+// `Type` has it as its `type`, since it would lose its attributes as a parameter.
+template <class Type>
 class Aligned {
 public:
+    typedef typename Type::type Lanes;
+
     explicit Aligned(size_t length) : memory_((length + 1) * sizeof(Lanes))
     {
         const size_t past = (uintptr_t)memory_.data() % sizeof(Lanes);
@@ -77,7 +80,7 @@ public:
     size_t size() const { return n_rows_; }
 
 private:
-    Aligned<Lanes> lanes_;
+    Aligned<Vector<LANES>> lanes_;
     size_t n_rows_;
 };
 
@@ -102,9 +105,6 @@ public:
         for (int w = 0; w < WIDTH; w++)
             for (int t = 0; t < N_STEPS - 1; t++) in_each_step_[w][t] = change[t][w];
     }
-
-    // The gradient in what arrives through one weight.
-    const Lanes* of_weight(int w) const { return in_each_step_.lanes(w); }
 
     // Sets `products` to the products of each row, for the Lanes of steps from at * Steps::LANES on.
     void multiply(const double* const (&rows)[AT_ONCE], int at, Lanes (&products)[AT_ONCE]) const
