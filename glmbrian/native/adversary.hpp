@@ -18,9 +18,11 @@ struct Change {
 // Finds the worst changes exactly, but computes exact effects for a few inputs only.  A copy of the
 // weights with 16 bits gives the effects of all inputs, with a bound on their error, and so rules
 // out most inputs.  A copy serves many attacks: the bound grows with each update of the weights.
-template <int WIDTH>
+template <int N_NEURONS, int N_FUNCTIONS>
 class Adversary {
 public:
+    static constexpr int WIDTH = N_NEURONS * N_FUNCTIONS;
+
     explicit Adversary(const Job& job)
         : budget_(job.adversarial_budget), fraction_(job.adversarial_fraction), adds_(job.adversarial_adds),
           removes_(job.adversarial_removes), key_(job.adversarial_key()), backward_(budget_ > 0),
@@ -98,6 +100,11 @@ private:
     static constexpr int N_PASSES = (N_STEPS - 1 + MOST_STEPS - 1) / MOST_STEPS;
     static constexpr int STEPS_AT_ONCE = N_PASSES ? (N_STEPS - 1 + N_PASSES - 1) / N_PASSES : 1;
     static constexpr int N_BOUNDED = N_PASSES * STEPS_AT_ONCE;
+    // Copies are sorted by basis function: late ones, which respond after many steps, have no effect
+    // in the last steps.  Functions with at least 8 weights in all are handled together.
+    static constexpr int TOGETHER = (8 + N_NEURONS - 1) / N_NEURONS;
+    static constexpr int N_RUNS = (N_FUNCTIONS + TOGETHER - 1) / TOGETHER;
+    static constexpr int place_of(int w) { return w % N_FUNCTIONS * N_NEURONS + w / N_FUNCTIONS; }
 
     // In single precision, so that devices that differ by rounding find the same effects equal.
     struct Candidate {
@@ -116,11 +123,12 @@ private:
     const bool adds_, removes_;
     const uint64_t key_;
     Backward<WIDTH> backward_;
-    Aligned<BitVector> copy_;                 // [two blocks of inputs][weight], the second block in the higher bits
+    Aligned<BitVector> copy_;                 // [two blocks of inputs][place], the second block in the higher bits
     int64_t n_in_vain_ = N_INPUTS;            // inputs tried since the copy was made, beyond the budget
     Aligned<FloatVector> error_;              // of each input: a bound on the norm of the error of its copy
     // Over the largest norm of the gradient in a step:
-    std::vector<float> gradient_;             // minus the gradient: [weight][step]
+    std::vector<float> gradient_;             // minus the gradient: [place][step]
+    int n_live_[N_RUNS];                      // steps up to the last in which the gradient of a run is not 0
     Aligned<FloatVector> effects_;            // how much changes lower the log-likelihood: [step][block of inputs]
     Aligned<FloatVector> at_least_, at_most_; // of each input: bounds on its largest effect
     std::vector<int32_t> possible_;           // inputs that may be among the worst
@@ -165,7 +173,7 @@ private:
                 if (other < N_INPUTS) of_input(error_, other) = round(weights[other], rounded.data() + WIDTH);
                 uint32_t* const copy = (uint32_t*)&copy_[block / 2 * WIDTH] + lane;
                 for (int w = 0; w < WIDTH; w++)
-                    copy[w * SIDE_BY_SIDE] = rounded[w] >> 16 | (other < N_INPUTS ? rounded[WIDTH + w] : 0);
+                    copy[place_of(w) * SIDE_BY_SIDE] = rounded[w] >> 16 | (other < N_INPUTS ? rounded[WIDTH + w] : 0);
             }
         n_in_vain_ = 0;
     }
@@ -220,23 +228,22 @@ private:
 
     void find_effects(const Rows<WIDTH>& change, double scale, const Spikes& spikes)
     {
+        std::fill_n(n_live_, N_RUNS, 0);
         for (int t = 0; t < N_STEPS - 1; t++)
             for (int w = 0; w < WIDTH; w++) {
                 const float value = (float)(-change[t][w] / scale);
                 // Processors are slow with products that are almost 0.
-                gradient_[w * N_BOUNDED + t] = std::abs(value) < 1e-12f ? 0.0f : value;
+                const bool is_live = !(std::abs(value) < 1e-12f);
+                gradient_[place_of(w) * N_BOUNDED + t] = is_live ? value : 0.0f;
+                if (is_live) n_live_[w % N_FUNCTIONS / TOGETHER] = t + 1;
             }
         for (int block = 0; block < N_BLOCKS; block += 2)
             for (int first = 0; first < N_BOUNDED; first += STEPS_AT_ONCE) {
                 Floats sums[STEPS_AT_ONCE] = {{0.0f}}, others[STEPS_AT_ONCE] = {{0.0f}};
-                const float* gradient = gradient_.data() + first;
-                const Bits* bits = &copy_[block / 2 * WIDTH];
-                for (int w = 0; w < WIDTH; w++, bits++, gradient += N_BOUNDED) {
-                    const Floats weight = (Floats)(*bits << 16), other = (Floats)(*bits & 0xFFFF0000);
-                    for (int t = 0; t < STEPS_AT_ONCE; t++) {
-                        sums[t] += gradient[t] * weight;
-                        others[t] += gradient[t] * other;
-                    }
+                for (int run = 0; run < N_RUNS; run++) {
+                    const int place = run * TOGETHER * N_NEURONS, end = std::min(place + TOGETHER * N_NEURONS, WIDTH + 0);
+                    Prefix<STEPS_AT_ONCE>::add(n_live_[run] - first, &copy_[block / 2 * WIDTH + place],
+                                               &gradient_[place * N_BOUNDED + first], end - place, sums, others);
                 }
                 for (int t = 0; t < STEPS_AT_ONCE; t++) {
                     effects_[(first + t) * N_BLOCKS + block] = sums[t];
@@ -257,6 +264,29 @@ private:
                     }
             }
     }
+
+    // Adds the products of weights with the gradient, for the first n steps, at most N.
+    template <int N, bool = true>
+    struct Prefix {
+        static void add(int n, const Bits* bits, const float* gradient, int n_weights, Floats* sums, Floats* others)
+        {
+            if (n < N) return Prefix<N - 1>::add(n, bits, gradient, n_weights, sums, others);
+            Floats own[N], of_others[N];
+            for (int t = 0; t < N; t++) own[t] = sums[t], of_others[t] = others[t];
+            for (int w = 0; w < n_weights; w++, gradient += N_BOUNDED) {
+                const Floats weight = (Floats)(bits[w] << 16), other = (Floats)(bits[w] & 0xFFFF0000);
+                for (int t = 0; t < N; t++) {
+                    own[t] += gradient[t] * weight;
+                    of_others[t] += gradient[t] * other;
+                }
+            }
+            for (int t = 0; t < N; t++) sums[t] = own[t], others[t] = of_others[t];
+        }
+    };
+    template <bool IS_ANY>
+    struct Prefix<0, IS_ANY> {
+        static void add(int, const Bits*, const float*, int, Floats*, Floats*) {}
+    };
 
     // Sets at_least_ and at_most_; returns the highest of at_least_.
     float find_bounds()

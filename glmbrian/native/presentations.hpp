@@ -80,7 +80,7 @@ private:
     Schedule schedule_;
     Encoder encoder_;
     Network network_;
-    Adversary<Network::N * Network::N_BASIS> adversary_;
+    Adversary<Network::N, Network::N_BASIS> adversary_;
     bool is_attacked_ = false;  // whether the spikes of this presentation have been changed
     int32_t input_spike_count_[N_STEPS];
     int step_ = 0, drawn_to_ = 0;

@@ -240,6 +240,11 @@ MANY_INPUTS = {
     "large weights": ({}, 1e30, ()),
     "small weights": ({}, 1e-30, ()),
     "hidden": ({}, 1, (21,)),
+    "late steps": (
+        {"adversarial": Adversarial(8, KINDS["add"]), "learning_rates": np.array([0.001])},
+        1,
+        (),
+    ),
 }
 
 
@@ -247,19 +252,27 @@ MANY_INPUTS = {
 @pytest.mark.parametrize("case", MANY_INPUTS)
 def test_many_inputs(case):
     changes, scale, sizes = MANY_INPUTS[case]
-    network = make_network(n_steps=11, n_inputs=203, sizes=sizes)
-    start, images = (
-        make_start(network),
-        np.random.default_rng(5).integers(0, 256, (N, 203)).astype(np.uint8),
-    )
-    images[:, ::3] = 0
+    rule = "rate" if case == "late steps" else "first-to-spike"
+    network = make_network(rule, n_steps=11, n_inputs=203, sizes=sizes)
+    # Its late functions have no effect in the last steps.
+    network = replace(network, basis=glm.RaisedCosineBasis(10, 10))
+    start, random = make_start(network), np.random.default_rng(5)
+    if case == "late steps":
+        # Spikes can only be added in the last two steps with effects, for some inputs only in the last.
+        trains = np.ones((N, 11, 203), np.uint8)
+        trains[:, 8:10] = random.random((N, 2, 203)) < 0.3
+        trains[:, 8, np.arange(203) % 20 > 0] = 1
+        inputs = Inputs("trains", trains)
+    else:
+        images = random.integers(0, 256, (N, 203)).astype(np.uint8)
+        images[:, ::3] = 0
+        inputs = Inputs("bytes", images)
     first = start.layers[0].weights
     first[::5] = 0
     first *= 0.1 * scale
-    training = make_training("flip", n_epochs=6, learning_rates=np.array([0.02]), **changes)
+    training = make_training("flip", **{"n_epochs": 6, "learning_rates": np.array([0.02]), **changes})
     one, other = (
-        learn(place, network, start, Inputs("bytes", images), training)
-        for place in ("numpy", "cpp_standalone")
+        learn(place, network, start, inputs, training) for place in ("numpy", "cpp_standalone")
     )
     for array, want in zip(one[0].arrays_of_all, other[0].arrays_of_all):
         np.testing.assert_allclose(array, want, rtol=1e-9, atol=1e-9)
