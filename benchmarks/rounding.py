@@ -1,6 +1,6 @@
 """How far training carries a difference of the size of rounding errors.
 
-    python benchmarks/rounding.py [--rates 0.005 0.01 0.02] [--epochs 5 20 60] [--steps 8 16]
+    python benchmarks/rounding.py [--rates 0.005 0.01] [--epochs 20 60] [--steps 8 16 32]
 
 Trains two classifiers whose initial weights, of about 0.01, differ by 1e-13 of themselves, on {5, 7}, {4, 9}
 and ten digits (T = K, 1,000 images per digit), and prints the largest difference of their weights after
@@ -30,9 +30,9 @@ def weights(classes, weight_scale, **settings):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rates", type=float, nargs="+", default=[0.005, 0.01, 0.02])
-    parser.add_argument("--epochs", type=int, nargs="+", default=[5, 20, 60])
-    parser.add_argument("--steps", type=int, nargs="+", default=[8, 16])
+    parser.add_argument("--rates", type=float, nargs="+", default=[0.001, 0.0025, 0.005, 0.01])
+    parser.add_argument("--epochs", type=int, nargs="+", default=[20])
+    parser.add_argument("--steps", type=int, nargs="+", default=[8, 16, 32])
     parser.add_argument("--classes", nargs="+", choices=CLASSES, default=list(CLASSES))
     parser.add_argument("--decodings", nargs="+", choices=DECODINGS, default=DECODINGS)
     parser.add_argument("--flips", type=int, default=0, help="train against this many flips")
