@@ -7,14 +7,13 @@ import glmbrian as glm
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("decoding", ["first-to-spike", "rate"])
-def test_training_hardly_amplifies_rounding(decoding):
-    """At a rate of 0.02, first-to-spike weights end 0.2 apart."""
+def test_training_hardly_amplifies_rounding():
+    """At a rate of 0.02, the difference is above 1e-10; `benchmarks/rounding.py` trains for longer."""
     digits = glm.datasets.load_mnist("all")
     fits = [
-        glm.GLMClassifier(decoding, weight_scale=scale, random_state=0, verbose=False).fit(
+        glm.GLMClassifier(n_epochs=5, weight_scale=scale, random_state=0, verbose=False).fit(
             digits.X_train, digits.y_train
         )
         for scale in (0.01, 0.01 * (1 + 1e-13))
     ]
-    assert 0 < np.abs(fits[0].weights_ - fits[1].weights_).max() < 1e-9
+    assert 0 < np.abs(fits[0].weights_ - fits[1].weights_).max() < 1e-12
