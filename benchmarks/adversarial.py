@@ -55,6 +55,8 @@ def main():
     options = parser.parse_args()
     if options.times:
         return print_times(options)
+    if options.hidden:
+        parser.error("--hidden needs --times")
     rows = json.loads(options.output.read_text()) if options.output.exists() else []
     asked = [
         dict(

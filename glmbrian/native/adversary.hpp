@@ -46,10 +46,12 @@ public:
         backward_.set(change);
         worst_.clear();
         limit_ = -least();
-        if (has_copy())
+        if (has_copy()) {
             find_possible(weights, change, spikes);
-        else
-            std::copy_n(spikes.active.begin(), n_possible_ = spikes.n_active, possible_.begin());
+        } else {
+            n_possible_ = spikes.n_active;
+            std::copy_n(spikes.active.begin(), n_possible_, possible_.begin());
+        }
         for (size_t first = 0; first < n_possible_; first += AT_ONCE) try_possible(first, weights, spikes);
         for (int a = 0; a < spikes.n_active; a++) place_[spikes.active[a]] = -1;
         changes_.clear();
