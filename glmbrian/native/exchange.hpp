@@ -41,7 +41,6 @@ public:
         own_.load(load_weights(outputs, value));
         for (int k = 0; k < N_BASIS; k++)
             std::copy_n(outputs.weight(k), n_weights(outputs) / N_BASIS, mean_weight(k));
-        if (schedule_.job.n_averaged) own_sums_.resize(N_OUTPUTS * (N_FEEDBACK + 1));
         feedback_[N_HIDDEN] = own_.feedback;
         bias_[N_HIDDEN] = own_.bias;
     }
@@ -106,9 +105,8 @@ public:
         for (size_t pair = 0; pair < n_weights(outputs) / N_BASIS; pair++)
             for (int k = 0; k < N_BASIS; k++)
                 learned.write((averages ? mean_weight(k) : outputs.weight(k)) + pair, 1);
-        for (double& sum : own_sums_) sum /= (double)schedule_.job.n_averaged;
         if (averages)
-            learned.write(own_sums_.data(), own_sums_.size());
+            own_mean_.save(learned);
         else
             own_.save(learned);
         schedule_.finish(n_steps, &learned);
@@ -119,7 +117,7 @@ private:
     Schedule schedule_;
     Encoder encoder_{schedule_.job};
     OwnParameters<N_REPLICAS, N_CLASSES, N_FEEDBACK> own_;
-    std::vector<double> own_sums_;  // over the averaged epochs
+    Mean own_mean_{schedule_.job};
     std::vector<double> own_of_hidden_[N_HIDDEN + 1];  // plus one, as C++ has no empty arrays
     const double *feedback_[N_HIDDEN + 1], *bias_[N_HIDDEN + 1];
     Trace u_[N_REPLICAS], grad_[N_REPLICAS];
@@ -155,9 +153,7 @@ private:
             own_.apply(r, schedule_.learning_rate(r));
         }
         own_.clear();
-        if (!schedule_.is_last_of_epoch() || !schedule_.is_averaged()) return;
-        Sum sum = {own_sums_.data()};
-        own_.save(sum);
+        if (schedule_.is_last_of_epoch() && schedule_.is_averaged()) own_mean_.add(own_);
     }
 
     // The simulation ran to the last step, but the report ends at the decision.

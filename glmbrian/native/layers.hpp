@@ -28,7 +28,7 @@ public:
         return values;
     }
 
-    // `file` is a ResultFile, or a Sum.
+    // `file` is a ResultFile, or a Mean.
     template <class File>
     void save(File& file) const
     {

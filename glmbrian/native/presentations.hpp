@@ -32,7 +32,6 @@ public:
         const auto all = read_numbers("job/parameters.bin", N_PARAMETERS, true);
         network_.load(all.data());
         network_.set_keys(job, 0);
-        if (job.n_averaged) sums_.resize(N_PARAMETERS);
     }
 
     bool begin_step()
@@ -87,7 +86,7 @@ private:
     int in_batch_ = 0, learned_from_[N_REPLICAS] = {0};
     int64_t n_steps_run_ = 0;
     double total_rate_[N_REPLICAS] = {0.0};  // sum over the updates in this epoch
-    std::vector<double> sums_;  // of the parameters, if they are averaged
+    Mean mean_{schedule_.job};
 
     void begin_presentation()
     {
@@ -136,10 +135,7 @@ private:
         if (++in_batch_ == schedule_.job.batch_size || schedule_.is_last_of_epoch()) apply();
         if (!schedule_.is_last_of_epoch()) return;
         if (schedule_.job.weight_decay > 0.0) decay();
-        if (schedule_.is_averaged()) {
-            Sum sum = {sums_.data()};
-            network_.save(sum);
-        }
+        if (schedule_.is_averaged()) mean_.add(network_);
     }
 
     // A batch's update is the learning rate times its mean gradient.
@@ -171,12 +167,10 @@ private:
     {
         if (!schedule_.job.train) return schedule_.finish(n_steps_run_);
         ResultFile learned("trained.bin");
-        if (sums_.empty()) {
+        if (schedule_.job.n_averaged)
+            mean_.save(learned);
+        else
             network_.save(learned);
-        } else {
-            for (double& sum : sums_) sum /= schedule_.job.n_averaged;
-            learned.write(sums_.data(), sums_.size());
-        }
         schedule_.finish(n_steps_run_, &learned);
     }
 };

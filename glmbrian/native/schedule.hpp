@@ -202,13 +202,37 @@ private:
     }
 };
 
-// Adds up parameters: it takes the place of a file where they are saved.
-struct Sum {
-    double* at;
+// The mean of parameters over the averaged epochs.
+class Mean {
+public:
+    explicit Mean(const Job& job) : n_epochs_(job.n_averaged) {}
+
+    // Called after each of these epochs.
+    template <class Parameters>
+    void add(const Parameters& now)
+    {
+        n_written_ = 0;
+        now.save(*this);
+    }
+
+    // Parameters are saved here as into a file.
     void write(const double* values, size_t size)
     {
-        for (size_t n = 0; n < size; n++) *at++ += values[n];
+        sums_.resize(std::max(sums_.size(), n_written_ + size));
+        for (size_t n = 0; n < size; n++) sums_[n_written_++] += values[n];
     }
+
+    void save(ResultFile& file) const
+    {
+        std::vector<double> mean(sums_);
+        for (double& value : mean) value /= (double)n_epochs_;
+        file.write(mean.data(), mean.size());
+    }
+
+private:
+    int64_t n_epochs_;
+    size_t n_written_ = 0;
+    std::vector<double> sums_;
 };
 
 // A copy of the parameters of a layer other than the weights, and their updates.
