@@ -88,9 +88,7 @@ def _check_average(average):
 
 def _check_early_stopping(classifier):
     stops = stops_early(classifier)
-    fraction = real(classifier.validation_fraction, "validation_fraction", 0, 1, strict=True)
-    if fraction == 1:
-        raise ValueError("validation_fraction must be below 1, got 1")
+    real(classifier.validation_fraction, "validation_fraction", 0, strict=True, below=1)
     _count(classifier.n_iter_no_change, "n_iter_no_change")
     real(classifier.tol, "tol", 0)
     if stops and classifier.average not in ("auto", 0):

@@ -70,8 +70,8 @@ class ConfidentDecision:
 
     def __init__(self, clf: GLMClassifier, error: float = 0.05, confidence: float = 0.95) -> None:
         self.clf = check_classifier(clf)
-        self.error = _fraction(error, "error")
-        self.confidence = _fraction(confidence, "confidence")
+        self.error = real(error, "error", 0, strict=True, below=1)
+        self.confidence = real(confidence, "confidence", 0, strict=True, below=1)
 
     def __repr__(self):
         found = f", threshold={self.threshold_:.6g}" if hasattr(self, "threshold_") else ""
@@ -244,10 +244,3 @@ def _with_abstentions(labels, abstained, classes):
     labels = labels.astype(object)
     labels[abstained] = None
     return labels
-
-
-def _fraction(value, name):
-    value = real(value, name, 0, 1, strict=True)
-    if value == 1:
-        raise ValueError(f"{name} must be below 1, got 1")
-    return value

@@ -53,9 +53,7 @@ def stabilise(
     constraint.  The objective is the log-likelihood minus its linear part at the original fit, so that
     this fit is the maximum without the constraint, even if a penalty has shaped it.
     """
-    bound = real(bound, "bound", 0, 1, strict=True)
-    if bound == 1:
-        raise ValueError("bound must be below 1, since gains below 1 are stable")
+    bound = real(bound, "bound", 0, strict=True, below=1)
     setting = setting_of_data(population, design, max_rate, recurrent)
     hopeless = np.flatnonzero(setting.rates >= bound * setting.max_rate)
     if hopeless.size:

@@ -42,8 +42,9 @@ def real(
     minimum: float = -np.inf,
     maximum: float = np.inf,
     strict: bool = False,
+    below: float = np.inf,
 ) -> float:
-    """Return `value` as a finite ``float`` within [`minimum`, `maximum`].
+    """Return `value` as a finite ``float`` within [`minimum`, `maximum`], and less than `below`.
 
     With `strict` the minimum itself is not allowed.
     """
@@ -52,11 +53,14 @@ def real(
         bounds.append(f"{'above' if strict else 'at least'} {minimum:g}")
     if maximum < np.inf:
         bounds.append(f"at most {maximum:g}")
+    if below < np.inf:
+        bounds.append(f"below {below:g}")
     allowed = " ".join(["a finite number", " and ".join(bounds)]).strip()
     if isinstance(value, _NOT_NUMBERS) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be {allowed}, got {value!r}")
     too_low = value <= minimum if strict else value < minimum  # type: ignore[operator]
-    if too_low or value > maximum or not math.isfinite(_as_float(value)):  # type: ignore[operator]
+    too_high = value > maximum or value >= below  # type: ignore[operator]
+    if too_low or too_high or not math.isfinite(_as_float(value)):
         raise ValueError(f"{name} must be {allowed}, got {value!r}")
     return float(value)
 

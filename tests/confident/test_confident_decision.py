@@ -127,7 +127,7 @@ def test_bad_arguments(classifier):
     for arguments, error, match in (
         (dict(clf="model"), TypeError, "clf must be a fitted GLMClassifier"),
         (dict(clf=classifier, error=0), ValueError, "error must be a finite number above 0"),
-        (dict(clf=classifier, error=1), ValueError, "error must be below 1"),
+        (dict(clf=classifier, error=1), ValueError, "error must be .* above 0 and below 1, got 1"),
         (dict(clf=classifier, confidence=1.2), ValueError, "confidence"),
     ):
         with pytest.raises(error, match=match):

@@ -102,10 +102,16 @@ def test_real_refuses_other_types(value):
         ((0,), "a finite number at least 0"),
         ((0, 1), "a finite number at least 0 and at most 1"),
         ((0, math.inf, True), "a finite number above 0"),
+        ((0, math.inf, True, 1), "a finite number above 0 and below 1"),
     ],
 )
 def test_real_says_what_is_allowed(bounds, allowed):
     assert refused(real, math.nan, *bounds) == f"rate must be {allowed}, got nan"
+
+
+def test_real_refuses_the_bound_that_it_must_be_below():
+    assert real(0.99, "rate", 0, below=1) == 0.99
+    assert refused(real, 1, 0, below=1) == "rate must be a finite number at least 0 and below 1, got 1"
 
 
 # choice
