@@ -167,7 +167,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         Mean log-likelihood of the presentations of each epoch; with `adversarial`, after the
         changes of their spikes.
     validation_scores_ : ndarray of float, shape (n_epochs,)
-        With `early_stopping`, the accuracy on the presentations held out, after each epoch.
+        With `early_stopping`, the accuracy on the presentations held out, after each epoch, weighted
+        by their `sample_weight`.
     n_presentations_ : int
         Presentations learned from so far; `partial_fit` continues the numbering from here.
     streams_ : glmbrian.classifier.streams.Streams
@@ -341,7 +342,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             Class labels.
         sample_weight : array_like of float, shape (n,), optional
             The gradient of each presentation is multiplied by its weight.  Presentations
-            of weight 0 do not count in the mean of a batch.
+            of weight 0 do not count in the mean of a batch.  With `early_stopping`, the accuracy on
+            what is held out is weighted, too.
 
         Returns
         -------

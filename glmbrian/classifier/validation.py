@@ -9,7 +9,7 @@ from sklearn.model_selection import StratifiedShuffleSplit
 
 from ..devices import get_device
 from ..support.progress import Silent
-from .labels import check_sum
+from .labels import check_sum, check_weights
 from .testing import decided_labels, prepared_test
 from .training import Prepared, learned_parameters, prepare, rate_factors_of, train
 
@@ -34,6 +34,10 @@ def fit_until_no_better(
     prepared = prepare([classifier], X, y, sample_weight)
     train_rows, kept = _split(classifier, prepared)
     held_out = replace(prepared.inputs, data=prepared.inputs.data[kept])
+    weights = check_weights(sample_weight, (len(prepared.labels),))
+    if weights is not None:
+        weights = weights[kept]
+        check_sum(weights, "sample_weight of what early_stopping=True holds out")
     labels = prepared.classes[prepared.labels[kept]]
     prepared = _part(classifier, prepared, train_rows)
     training = prepared.training
@@ -45,7 +49,7 @@ def fit_until_no_better(
         train([classifier], replace(prepared, training=one_epoch))
         prepared = replace(prepared, starts=[learned_parameters(classifier)])
         history.append(float(classifier.history_[0]))
-        scores.append(_accuracy(classifier, held_out, labels))
+        scores.append(_accuracy(classifier, held_out, labels, weights))
         n_no_change = n_no_change + 1 if scores[-1] < best_score + classifier.tol else 0
         if scores[-1] > best_score:
             # A shallow copy is enough: learned arrays are replaced, never changed in place.
@@ -98,9 +102,9 @@ def _part(classifier, prepared: Prepared, rows: np.ndarray) -> Prepared:
     )
 
 
-def _accuracy(classifier, inputs, labels):
+def _accuracy(classifier, inputs, labels, weights):
     run = prepared_test(classifier, inputs)
     outcome, _ = get_device(classifier.device).test(
         run.network, run.parameters, run.inputs, run.testing, Silent()
     )
-    return float(np.mean(decided_labels(classifier, outcome) == labels))
+    return float(np.average(decided_labels(classifier, outcome) == labels, weights=weights))

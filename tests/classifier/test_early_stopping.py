@@ -76,7 +76,7 @@ def test_file_and_picture(tmp_path):
     [
         (dict(early_stopping="yes"), ValueError, "early_stopping"),
         (dict(early_stopping=np.array([])), (TypeError, ValueError), "early_stopping"),
-        (dict(validation_fraction=1.0), ValueError, "validation_fraction"),
+        (dict(validation_fraction=1.0), ValueError, "validation_fraction must be .* below 1, got 1"),
         (dict(validation_fraction=0), ValueError, "validation_fraction"),
         (
             dict(validation_fraction=0.01),
@@ -93,15 +93,24 @@ def test_errors(changes, error, message):
         small(**changes).fit(X, Y)
 
 
-def test_all_weight_is_on_what_is_held_out():
-    one, n_refused = small(n_epochs=1, validation_fraction=0.5), 0
+def test_all_weight_is_on_what_is_held_out_or_on_the_rest():
+    one = small(n_epochs=1, validation_fraction=0.5)
     for row in range(6):
-        try:
+        with pytest.raises(ValueError, match="sample_weight .* early_stopping=True holds out"):
             one.fit(X[:6], Y[:6], np.arange(6) == row)
-        except ValueError as error:
-            assert "sample_weight" in str(error) and "early_stopping" in str(error)
-            n_refused += 1
-    assert n_refused == 3
+
+
+def test_what_is_held_out_is_weighted():
+    settings = dict(n_epochs=1, learning_rate=1e-12, validation_fraction=0.5)
+    whole = small(**settings).fit(X[:18], Y[:18]).validation_scores_[0]
+    assert 0 < whole < 1
+    scores = []
+    for row in range(18):
+        weights = np.where(np.arange(18) == row, 1e9, 1.0)
+        scores += small(**settings).fit(X[:18], Y[:18], weights).validation_scores_.tolist()
+    # With nearly all weight on one that is held out, the score says whether it is decided rightly.
+    alone = np.round(scores, 7)[np.isin(np.round(scores, 7), [0, 1])]
+    assert len(alone) == 9 and alone.mean() == pytest.approx(whole)
 
 
 def test_what_cannot_stop_early(tmp_path):
