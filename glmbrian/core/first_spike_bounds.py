@@ -4,14 +4,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .activations import Activation
-from .tie_rules import others
+from .tie_rules import SILENCE_AGAINST, others
 
-#: By how much the probability of silence may favour a wrong output over the right one, for each
-#: value of `on_silence`: a random output is wrong as often as right.
-_SILENCE_AGAINST = {"potential": 1.0, "random": 0.0, "reject": 0.0}
-
-#: Rounding errors are far smaller.
-_MARGIN = 1e-9
+#: By how much a probability must exceed another to be larger in spite of rounding errors.
+BOUND_MARGIN = 1e-9
 
 
 def first_spike_is_certain(
@@ -54,11 +50,11 @@ def first_spike_is_certain(
     # For each output: alone at its lowest and the others' highest potentials, and the reverse
     alone = _first(spike_low, silence_low, others(silence_high), is_alone=True)
     among = _first(spike_high, silence_high, others(silence_low), is_alone=False)
-    silent = np.exp(silence_low.sum(axis=(1, 2))) * _SILENCE_AGAINST[on_silence]
+    silent = np.exp(silence_low.sum(axis=(1, 2))) * SILENCE_AGAINST[on_silence]
     rows = np.arange(len(labels))
     right = alone[rows, labels]
     among[rows, labels] = 0.0
-    return right > among.max(axis=1) + silent + _MARGIN
+    return right > among.max(axis=1) + silent + BOUND_MARGIN
 
 
 def _first(log_spike, log_wait, log_others, is_alone):

@@ -18,6 +18,7 @@ from .first_spike_bounds import first_spike_is_certain
 from .first_spike_probabilities import first_spike_probabilities
 from .likelihood_batches import first_to_spike_gradients, first_to_spike_values
 from .likelihoods import desired_train, first_to_spike_gradient, rate_gradient
+from .most_spikes_bounds import most_spikes_is_certain
 
 
 class Objective(ABC):
@@ -299,6 +300,7 @@ class Objective(ABC):
         highest: NDArray[np.float64],
         labels: NDArray[np.int64],
         activation: Activation,
+        feedback_kernels: NDArray[np.float64] | None,
         on_silence: str,
     ) -> NDArray[np.bool_]:
         """Return where the right output is the most probable one, for all potentials in a range.
@@ -308,9 +310,10 @@ class Objective(ABC):
         Parameters
         ----------
         lowest, highest : ndarray of float, shape (n, T, N_Y)
-            Bounds on the potentials.
+            Bounds on the potentials, without feedback.
         labels : ndarray of int, shape (n,)
         activation : glmbrian.Activation
+        feedback_kernels : ndarray of float, shape (lags, N_Y), or None
         on_silence : str
             As for `GLMClassifier`.
 
@@ -323,13 +326,13 @@ class Objective(ABC):
         >>> import glmbrian as glm
         >>> u = np.array([[[5.0, -5.0]]])
         >>> get_objective("first-to-spike", period=1).is_certain(
-        ...     u - 1, u + 1, np.array([0]), glm.get_activation("sigmoid"), "random"
+        ...     u - 1, u + 1, np.array([0]), glm.get_activation("sigmoid"), None, "random"
         ... )
         array([ True])
         """
         raise ValueError(
             f"decoding {self.name!r} has no bound on its decisions; define `is_certain` in its class, "
-            "as in glmbrian.Objective (of the built-in ones, first-to-spike decoding has one)"
+            "as in glmbrian.Objective"
         )
 
 
@@ -395,7 +398,7 @@ class FirstToSpike(Objective):
     ):
         return first_spike_probabilities(potentials, activation, on_tie, on_silence)
 
-    def is_certain(self, lowest, highest, labels, activation, on_silence):
+    def is_certain(self, lowest, highest, labels, activation, feedback_kernels, on_silence):
         return first_spike_is_certain(lowest, highest, labels, activation, on_silence)
 
 
@@ -453,6 +456,9 @@ class Rate(Objective):
         return most_spikes_probabilities(
             potentials, activation, feedback_kernels, on_tie, on_silence, draw, n_simulated
         )
+
+    def is_certain(self, lowest, highest, labels, activation, feedback_kernels, on_silence):
+        return most_spikes_is_certain(lowest, highest, labels, activation, feedback_kernels, on_silence)
 
 
 #: The built-in objectives by name.

@@ -95,3 +95,7 @@ WINS_SILENCE: dict[str, Share] = {
     "random": equal_shares,
     "reject": nobody,
 }
+
+#: By how much the probability of silence may favour a wrong output over the right one, for each
+#: value of `on_silence`: a random output is wrong as often as right.
+SILENCE_AGAINST = {"potential": 1.0, "random": 0.0, "reject": 0.0}

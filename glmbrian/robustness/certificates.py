@@ -31,17 +31,21 @@ def certified(
     The bound: each change moves the potential of an output in a step by one value of a kernel.  So
     no attack raises it by more than the sum of the `budget` largest positive values among all
     allowed changes, or lowers it by more than that of the `budget` most negative ones.  Over all
-    potentials in this range, the right output is least likely to spike first, before all others,
-    at its own lowest potentials and the highest ones of the others.  A wrong output is most likely
-    to be among the first in the opposite case.  A presentation is certified if the first
-    probability exceeds the second for every wrong output, plus the probability of silence if
-    silence may favour the wrong one.
+    potentials in this range, the right output is least likely to win alone (to spike before all
+    others or, with rate decoding, more often) at its own least favourable potentials and the most
+    favourable ones of the others.  A wrong output is most likely to be among the best in the
+    opposite case.  A presentation is certified if the first probability exceeds the second for
+    every wrong output, plus the probability of silence if silence may favour the wrong one.
+
+    With rate decoding and feedback, the least favourable potentials may differ between spike trains
+    of the output.  All trains are compared up to step 10.  With more steps, feedback is bounded by
+    the number of earlier spikes, which certifies less; and ``clf.predict_proba`` is an estimate
+    there, whereas the bound is on the probability itself.
 
     Parameters
     ----------
     clf : GLMClassifier
-        Fitted, without hidden layers, and with first-to-spike decoding, or with a custom objective
-        that defines `is_certain`.
+        Fitted, without hidden layers.  A custom objective must define `is_certain`.
     X : array_like, shape (n, n_inputs) or (n, n_steps, n_inputs)
         Intensities, encoded by the spikes that ``clf.predict`` sees; or spike trains.
     y : array_like, shape (n,)
@@ -94,6 +98,7 @@ def certified(
                 drive + rises,
                 labels[block.rows],
                 test.layers[-1].activation,
+                test.layers[-1].feedback_kernels,
                 clf.on_silence,
             )
             progress(block.rows.stop)

@@ -7,7 +7,9 @@ import pytest
 from conftest import EXHAUSTIVE
 
 import glmbrian as glm
+from glmbrian.core import most_spikes_bounds
 from glmbrian.core.decisions import ON_SILENCE, ON_TIE
+from glmbrian.core.objectives import Objective, get_objective
 from glmbrian.robustness import KINDS, attack, certified, certified_accuracy
 
 N_STEPS, N_IN, N_OUT = 3, 3, 3
@@ -25,9 +27,14 @@ def changed(train, kind, budget):
     return trains.reshape(-1, *train.shape)
 
 
-def test_no_change_violates_the_bound():
+@pytest.mark.parametrize("decoding", ["first-to-spike", "rate", "rate, many steps"])
+def test_no_change_violates_the_bound(decoding, monkeypatch):
+    if decoding == "rate, many steps":
+        # As if there were too many to list all trains of an output
+        monkeypatch.setattr(most_spikes_bounds, "MOST_LISTED_STEPS", 0)
+        decoding = "rate"
     X = np.random.default_rng(0).random((N_OUT, N_IN))
-    classifier = glm.GLMClassifier(**SETTINGS).fit(X, np.arange(N_OUT))
+    classifier = glm.GLMClassifier(decoding, **SETTINGS).fit(X, np.arange(N_OUT))
     n_certified, n_tight = 0, 0
     for seed in range(N_NETWORKS):
         random = np.random.default_rng(seed)
@@ -40,6 +47,7 @@ def test_no_change_violates_the_bound():
             scale=random.choice([0.05, 0.2, 1.0]), size=classifier.weights_.shape
         )
         classifier.bias_ = random.normal(scale=2.0, size=N_OUT)
+        classifier.feedback_ = random.normal(scale=1.0, size=classifier.feedback_.shape)
         train = random.integers(0, 2, (N_STEPS, N_IN)).astype(np.uint8)
         kind, budget = random.choice(sorted(KINDS)).item(), int(random.integers(0, 3))
         trains = changed(train, kind, budget)
@@ -52,6 +60,17 @@ def test_no_change_violates_the_bound():
         n_tight += is_held
     # The bound says something.
     assert n_certified > 0.2 * n_tight
+
+
+@pytest.mark.parametrize("decoding", ["first-to-spike", "rate"])
+def test_silence_may_be_decided_for_a_wrong_output(decoding):
+    u = np.array([[[-0.2, -2.0], [-20.0, -2.0]]])
+    sigmoid, objective = glm.get_activation("sigmoid"), get_objective(decoding, 4)
+    for on_silence, best in [("reject", 0), ("potential", 1)]:
+        settings = (sigmoid, None, "potential", on_silence, None, 1)
+        assert objective.probabilities(u, *settings).argmax() == best
+        found = objective.is_certain(u, u, np.array([0]), sigmoid, None, on_silence)
+        assert found.tolist() == [best == 0]
 
 
 def test_wrong_ones_are_not_certified():
@@ -75,11 +94,18 @@ def test_larger_budgets_certify_less_and_attacks_stay_above():
     assert np.all((classifier.classes_[probabilities.argmax(axis=1)] == y)[held])
 
 
+class Other(Objective):
+    name = "other"
+
+    def gradient(self, potentials, outputs, label, activation):
+        return get_objective("rate", 4).gradient(potentials, outputs, label, activation)
+
+
 def test_networks_without_a_bound():
     digits = glm.datasets.load_mnist((5, 7), 10, 10)
     for parameters, match in (
         (dict(hidden=(3,)), "hidden layers"),
-        (dict(decoding="rate"), "no bound"),
+        (dict(decoding=Other()), "no bound"),
     ):
         classifier = glm.GLMClassifier(**SETTINGS, **parameters).fit(digits.X_train, digits.y_train)
         with pytest.raises(ValueError, match=match):
