@@ -301,6 +301,7 @@ class Objective(ABC):
         labels: NDArray[np.int64],
         activation: Activation,
         feedback_kernels: NDArray[np.float64] | None,
+        on_tie: str,
         on_silence: str,
     ) -> NDArray[np.bool_]:
         """Return where the right output is the most probable one, for all potentials in a range.
@@ -314,7 +315,7 @@ class Objective(ABC):
         labels : ndarray of int, shape (n,)
         activation : glmbrian.Activation
         feedback_kernels : ndarray of float, shape (lags, N_Y), or None
-        on_silence : str
+        on_tie, on_silence : str
             As for `GLMClassifier`.
 
         Returns
@@ -326,7 +327,7 @@ class Objective(ABC):
         >>> import glmbrian as glm
         >>> u = np.array([[[5.0, -5.0]]])
         >>> get_objective("first-to-spike", period=1).is_certain(
-        ...     u - 1, u + 1, np.array([0]), glm.get_activation("sigmoid"), None, "random"
+        ...     u - 1, u + 1, np.array([0]), glm.get_activation("sigmoid"), None, "random", "random"
         ... )
         array([ True])
         """
@@ -398,7 +399,7 @@ class FirstToSpike(Objective):
     ):
         return first_spike_probabilities(potentials, activation, on_tie, on_silence)
 
-    def is_certain(self, lowest, highest, labels, activation, feedback_kernels, on_silence):
+    def is_certain(self, lowest, highest, labels, activation, feedback_kernels, on_tie, on_silence):
         return first_spike_is_certain(lowest, highest, labels, activation, on_silence)
 
 
@@ -457,8 +458,10 @@ class Rate(Objective):
             potentials, activation, feedback_kernels, on_tie, on_silence, draw, n_simulated
         )
 
-    def is_certain(self, lowest, highest, labels, activation, feedback_kernels, on_silence):
-        return most_spikes_is_certain(lowest, highest, labels, activation, feedback_kernels, on_silence)
+    def is_certain(self, lowest, highest, labels, activation, feedback_kernels, on_tie, on_silence):
+        return most_spikes_is_certain(
+            lowest, highest, labels, activation, feedback_kernels, on_tie, on_silence
+        )
 
 
 #: The built-in objectives by name.

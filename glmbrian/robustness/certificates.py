@@ -31,16 +31,17 @@ def certified(
     The bound: each change moves the potential of an output in a step by one value of a kernel.  So
     no attack raises it by more than the sum of the `budget` largest positive values among all
     allowed changes, or lowers it by more than that of the `budget` most negative ones.  Over all
-    potentials in this range, the right output is least likely to win alone (to spike before all
-    others or, with rate decoding, more often) at its own least favourable potentials and the most
-    favourable ones of the others.  A wrong output is most likely to be among the best in the
-    opposite case.  A presentation is certified if the first probability exceeds the second for
-    every wrong output, plus the probability of silence if silence may favour the wrong one.
+    potentials in this range, the right output is least likely to win (to spike before all others
+    or, with rate decoding, more often) at its own least favourable potentials and the most
+    favourable ones of the others.  A wrong output is most likely to win in the opposite case.  Ties
+    and silence count for the wrong output if they may be decided for it.  A presentation is
+    certified if the first probability exceeds the second for every wrong output.
 
-    With rate decoding and feedback, the least favourable potentials may differ between spike trains
-    of the output.  All trains are compared up to step 10.  With more steps, feedback is bounded by
-    the number of earlier spikes, which certifies less; and ``clf.predict_proba`` is an estimate
-    there, whereas the bound is on the probability itself.
+    With rate decoding, spikes change later potentials through feedback, so which potentials are
+    least favourable depends on the output's own spikes.  With at most 10 steps, all its spike trains
+    are compared.  With more, feedback is bounded by the number of earlier spikes, which certifies
+    fewer presentations; and the bound is on the probability itself, which ``clf.predict_proba``
+    estimates there.
 
     Parameters
     ----------
@@ -99,6 +100,7 @@ def certified(
                 labels[block.rows],
                 test.layers[-1].activation,
                 test.layers[-1].feedback_kernels,
+                clf.on_tie,
                 clf.on_silence,
             )
             progress(block.rows.stop)

@@ -7,7 +7,9 @@ import pytest
 
 import glmbrian as glm
 from glmbrian.core import most_spikes_bounds
-from glmbrian.core.most_spikes_bounds import count_tails
+from glmbrian.core.count_probabilities import most_spikes_probabilities
+from glmbrian.core.decisions import ON_SILENCE, ON_TIE
+from glmbrian.core.most_spikes_bounds import count_tails, most_spikes_is_certain
 
 N_STEPS, N_OUT = 3, 2
 
@@ -68,13 +70,10 @@ def test_counts_are_enough_if_all_spikes_have_the_same_effect(monkeypatch):
 
 def test_without_feedback():
     lowest, highest, activation, _ = random_case("cloglog", 4, n_steps=5)
-    none = np.zeros((0, N_OUT))
-    np.testing.assert_allclose(
-        count_tails(lowest, highest, activation, None),
-        count_tails(lowest, highest, activation, none),
-        rtol=0,
-        atol=1e-12,
+    of_trains, of_counts = (
+        count_tails(lowest, highest, activation, np.zeros((lags, N_OUT))) for lags in (4, 0)
     )
+    np.testing.assert_allclose(of_trains, of_counts, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("place, kernel", [(0, [5.0, 0.0]), (1, [0.0, 5.0])])
@@ -87,3 +86,36 @@ def test_feedback_arrives_from_each_lag(place, kernel, monkeypatch):
         monkeypatch.setattr(most_spikes_bounds, "MOST_LISTED_STEPS", most_listed)
         _, greatest = count_tails(u, u, glm.get_activation("sigmoid"), kernels)
         assert greatest[0, 1, 0] == pytest.approx(1, abs=1e-12), place
+
+
+@pytest.mark.parametrize("on_silence", ON_SILENCE)
+@pytest.mark.parametrize("on_tie", ON_TIE)
+def test_certain_decisions_stay(on_tie, on_silence):
+    n, n_certain, n_kept, sigmoid = 4000, 0, 0, glm.get_activation("sigmoid")
+    for seed in range(6):
+        random = np.random.default_rng(seed)
+        kernels = random.normal(0, 2, size=(seed % 4, 3))
+        lowest = random.normal(-1, 1.5, size=(n, 3, 3)) + random.normal(0, 1, size=(n, 1, 3))
+        highest = lowest + random.choice([0, 0.1, 0.5], size=(n, 1, 1))
+
+        settings = (sigmoid, kernels if len(kernels) else None, on_tie, on_silence, None, 1)
+        label = most_spikes_probabilities(lowest, *settings).argmax(axis=1)
+        certain = most_spikes_is_certain(lowest, highest, label, sigmoid, kernels, on_tie, on_silence)
+        at_ends = [np.where(random.random(lowest.shape) < 0.5, lowest, highest) for _ in range(8)]
+        found = [most_spikes_probabilities(u, *settings) for u in [*at_ends, highest]]
+        kept = np.all([one.argmax(axis=1) == label for one in found], axis=0)
+        assert not np.any(certain & ~kept)
+        n_certain, n_kept = n_certain + certain.sum(), n_kept + kept.sum()
+    assert n_certain > 0.3 * n_kept
+
+
+def test_exact_for_known_potentials_of_two_outputs_without_feedback():
+    u, sigmoid = (
+        np.random.default_rng(1).normal(-1, 1, size=(5000, 4, 2)),
+        glm.get_activation("sigmoid"),
+    )
+    labels = np.zeros(len(u), dtype=int)
+    for kernels in (None, np.zeros((3, 2))):
+        exact = most_spikes_probabilities(u, sigmoid, kernels, "potential", "potential", None, 1)
+        certain = most_spikes_is_certain(u, u, labels, sigmoid, kernels, "potential", "potential")
+        np.testing.assert_array_equal(certain, exact[:, 0] > exact[:, 1] + 1e-9)

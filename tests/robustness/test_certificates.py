@@ -69,7 +69,7 @@ def test_silence_may_be_decided_for_a_wrong_output(decoding):
     for on_silence, best in [("reject", 0), ("potential", 1)]:
         settings = (sigmoid, None, "potential", on_silence, None, 1)
         assert objective.probabilities(u, *settings).argmax() == best
-        found = objective.is_certain(u, u, np.array([0]), sigmoid, None, on_silence)
+        found = objective.is_certain(u, u, np.array([0]), sigmoid, None, "potential", on_silence)
         assert found.tolist() == [best == 0]
 
 
