@@ -339,13 +339,10 @@ class Objective(ABC):
 
 def check_decides_as_defined(objective: Objective, method: str) -> None:
     """Raise a ValueError if a class changes decisions, but inherits a `method` about them."""
-    ancestors = type(objective).__mro__
-
-    def defined(name):
-        return next(place for place, cls in enumerate(ancestors) if name in vars(cls))
-
-    for name in ("best", "preference", "stops_at_first_spike"):
-        if defined(name) < defined(method):
+    kind = type(objective)
+    owner = next(cls for cls in kind.__mro__ if method in vars(cls))
+    for name in ("best", "preference", "stops_at_first_spike", "probabilities"):
+        if name != method and getattr(kind, name) is not getattr(owner, name):
             raise ValueError(
                 f"decoding {objective.name!r} defines its own {name!r}, so that the inherited "
                 f"{method!r} does not apply; define {method!r} as well, as in glmbrian.Objective"

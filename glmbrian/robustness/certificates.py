@@ -46,7 +46,8 @@ def certified(
     Parameters
     ----------
     clf : GLMClassifier
-        Fitted, without hidden layers.  A custom objective must define `is_certain`.
+        Fitted, without hidden layers.  A custom objective must define `is_certain`, and a custom
+        activation must rise with the potential.
     X : array_like, shape (n, n_inputs) or (n, n_steps, n_inputs)
         Intensities, encoded by the spikes that ``clf.predict`` sees; or spike trains.
     y : array_like, shape (n,)
@@ -94,6 +95,7 @@ def certified(
             signs = np.where(kind.allowed(trains), 1.0 - 2.0 * trains, 0.0)
             drive = first.drive(trains)
             falls, rises = largest_effects(first, signs, budget)
+            _check_rises(test.layers[-1].activation, drive + falls, drive + rises)
             found[block.rows] = test.objective.is_certain(
                 drive + falls,
                 drive + rises,
@@ -105,6 +107,17 @@ def certified(
             )
             progress(block.rows.stop)
     return found
+
+
+def _check_rises(activation, lowest, highest):
+    """Raise a ValueError if the activation falls somewhere in the range of the potentials."""
+    u = np.linspace(lowest.min(), highest.max(), 1001)
+    falls = np.diff(activation.probability(u)) < -1e-12
+    if falls.any():
+        raise ValueError(
+            "clf must have an activation that rises with the potential, since the bound is at the ends "
+            f"of a range of potentials, got {activation.name!r}, which falls near u = {u[falls.argmax()]:g}"
+        )
 
 
 def largest_effects(

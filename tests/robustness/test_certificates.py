@@ -9,7 +9,7 @@ from conftest import EXHAUSTIVE
 import glmbrian as glm
 from glmbrian.core import most_spikes_bounds
 from glmbrian.core.decisions import ON_SILENCE, ON_TIE
-from glmbrian.core.objectives import Objective, get_objective
+from glmbrian.core.objectives import Objective, Rate, get_objective
 from glmbrian.robustness import KINDS, attack, certified, certified_accuracy
 
 N_STEPS, N_IN, N_OUT = 3, 3, 3
@@ -101,11 +101,48 @@ class Other(Objective):
         return get_objective("rate", 4).gradient(potentials, outputs, label, activation)
 
 
+class Reversed(Rate):
+    name = "reversed"
+
+    def probabilities(self, *arguments):
+        return super().probabilities(*arguments)[:, ::-1]
+
+
+class Fewest(Objective):
+    def best(self, outcome):
+        return outcome.counts == outcome.counts.min(axis=1, keepdims=True)
+
+
+class Mixed(Rate, Fewest):
+    name = "mixed"
+
+
+def bump(u):
+    return 0.02 + 0.96 * np.exp(-np.square(u))
+
+
+BUMP = glm.Activation(
+    name="bump",
+    expression="0.02 + 0.96 * exp(-u**2)",
+    probability=bump,
+    log_spike=lambda u: np.log(bump(u)),
+    log_silence=lambda u: np.log1p(-bump(u)),
+    log_spike_slope=lambda u: -2 * u * (bump(u) - 0.02) / bump(u),
+    log_silence_slope=lambda u: 2 * u * (bump(u) - 0.02) / (1 - bump(u)),
+)
+
+
 def test_networks_without_a_bound():
     digits = glm.datasets.load_mnist((5, 7), 10, 10)
     for parameters, match in (
         (dict(hidden=(3,)), "hidden layers"),
         (dict(decoding=Other()), "no bound"),
+        (dict(decoding=Reversed()), "its own 'probabilities'.* inherited 'is_certain'"),
+        (dict(decoding=Mixed()), "its own 'best'.* inherited 'is_certain'"),
+        (
+            dict(activation=BUMP, bias_init=0),
+            "activation that rises .* got 'bump', which falls near u = ",
+        ),
     ):
         classifier = glm.GLMClassifier(**SETTINGS, **parameters).fit(digits.X_train, digits.y_train)
         with pytest.raises(ValueError, match=match):
