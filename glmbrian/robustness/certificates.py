@@ -95,7 +95,7 @@ def certified(
             signs = np.where(kind.allowed(trains), 1.0 - 2.0 * trains, 0.0)
             drive = first.drive(trains)
             falls, rises = largest_effects(first, signs, budget)
-            _check_rises(test.layers[-1].activation, drive + falls, drive + rises)
+            _check_rises(test.layers[-1], drive + falls, drive + rises)
             found[block.rows] = test.objective.is_certain(
                 drive + falls,
                 drive + rises,
@@ -109,14 +109,17 @@ def certified(
     return found
 
 
-def _check_rises(activation, lowest, highest):
+def _check_rises(outputs, lowest, highest):
     """Raise a ValueError if the activation falls somewhere in the range of the potentials."""
-    u = np.linspace(lowest.min(), highest.max(), 1001)
-    falls = np.diff(activation.probability(u)) < -1e-12
+    kernels = outputs.feedback_kernels
+    fed_back = 0.0 if kernels is None else np.abs(kernels).sum(axis=0).max(initial=0.0)
+    u = np.linspace(lowest.min() - fed_back, highest.max() + fed_back, 1001)
+    falls = np.diff(outputs.activation.probability(u)) < -1e-12
     if falls.any():
         raise ValueError(
-            "clf must have an activation that rises with the potential, since the bound is at the ends "
-            f"of a range of potentials, got {activation.name!r}, which falls near u = {u[falls.argmax()]:g}"
+            "clf must have an activation that rises with the potential, since the bound compares only "
+            f"the ends of a range of potentials, got {outputs.activation.name!r}, which falls near "
+            f"u = {u[falls.argmax()]:g}"
         )
 
 

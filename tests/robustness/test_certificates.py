@@ -141,7 +141,7 @@ def test_networks_without_a_bound():
         (dict(decoding=Mixed()), "its own 'best'.* inherited 'is_certain'"),
         (
             dict(activation=BUMP, bias_init=0),
-            "activation that rises .* got 'bump', which falls near u = ",
+            "activation that rises .* got 'bump', which falls near",
         ),
     ):
         classifier = glm.GLMClassifier(**SETTINGS, **parameters).fit(digits.X_train, digits.y_train)
