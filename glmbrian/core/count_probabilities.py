@@ -58,26 +58,51 @@ def without_feedback(u: NDArray[np.float64], activation: Activation) -> Results:
     return Results.broadcast(counts[np.newaxis, :, np.newaxis], u.sum(axis=1, keepdims=True), weights)
 
 
+def after_each_train(
+    kernels: NDArray[np.float64], n_steps: int
+) -> tuple[list[NDArray[np.float64]], NDArray[np.int64]]:
+    """Return the feedback before each step, after each spike train, and the final numbers of spikes.
+
+    Parameters
+    ----------
+    kernels : ndarray of float, shape (lags, N_Y)
+    n_steps : int
+
+    Returns
+    -------
+    feedback : list of ndarray of float, shape (2**step, N_Y)
+        After a step, first the trains without a spike in it, then those with one.
+    counts : ndarray of int, shape (2**n_steps,)
+
+    Examples
+    --------
+    >>> feedback, counts = after_each_train(np.array([[3.0], [1.0]]), 3)
+    >>> feedback[2].T, counts
+    (array([[0., 1., 3., 4.]]), array([0, 1, 1, 2, 1, 2, 2, 3]))
+    """
+    trains, feedback = np.zeros((1, 0)), []
+    for step in range(n_steps):
+        n_lags = min(len(kernels), step)
+        # From the latest step back
+        feedback.append(trains[:, ::-1][:, :n_lags] @ kernels[:n_lags])
+        spikes = np.repeat([0.0, 1.0], len(trains))[:, np.newaxis]
+        trains = np.hstack([np.vstack([trains, trains]), spikes])
+    return feedback, trains.sum(axis=1).astype(np.int64)
+
+
 def with_all_trains(
     u: NDArray[np.float64], activation: Activation, kernels: NDArray[np.float64]
 ) -> Results:
     """Return the results of outputs with feedback kernels (lags, N_Y): one per spike train."""
     n, n_steps, n_outputs = u.shape
-    counts = np.zeros(1, dtype=np.int64)
-    trains = np.zeros((1, 0))
+    feedback, counts = after_each_train(kernels, n_steps)
     log_weights, sums = np.zeros((n, 1, n_outputs)), np.zeros((n, 1, n_outputs))
-    for step in range(n_steps):
-        n_lags = min(len(kernels), step)
-        # From the latest step back
-        fed_back = trains[:, ::-1][:, :n_lags] @ kernels[:n_lags]
+    for step, fed_back in enumerate(feedback):
         now = u[:, step, np.newaxis] + fed_back
         log_weights = np.concatenate(
             [log_weights + activation.log_silence(now), log_weights + activation.log_spike(now)], axis=1
         )
         sums = np.concatenate([sums + now] * 2, axis=1)
-        spikes = np.repeat([0.0, 1.0], len(trains))[:, np.newaxis]
-        trains = np.hstack([np.vstack([trains, trains]), spikes])
-        counts = np.concatenate([counts, counts + 1])
     return Results.broadcast(counts[np.newaxis, :, np.newaxis], sums, np.exp(log_weights))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .activations import Activation
-from .count_probabilities import MOST_LISTED_STEPS
+from .count_probabilities import MOST_LISTED_STEPS, after_each_train
 from .first_spike_bounds import BOUND_MARGIN
 from .tie_rules import SILENCE_AGAINST, others
 
@@ -60,14 +60,10 @@ def most_spikes_is_certain(
     >>> most_spikes_is_certain(u - 1, u + 1, np.array([0, 0]), sigmoid, None, "random", "reject")
     array([ True, False])
     """
-    n, n_steps, n_outputs = lowest.shape
+    n, _, n_outputs = lowest.shape
     if kernels is None:
         kernels = np.zeros((0, n_outputs))
-    n_states = len(_states(kernels, n_steps)[1])
-    at_a_time = max(1, _MOST_VALUES // (n_states * n_steps * n_outputs))
-    parts = [slice(first, first + at_a_time) for first in range(0, max(n, 1), at_a_time)]
-    tails = [count_tails(lowest[part], highest[part], activation, kernels) for part in parts]
-    least, greatest = (np.concatenate(each) for each in zip(*tails))
+    least, greatest = count_tails(lowest, highest, activation, kernels)
     right = np.arange(n), slice(None), labels
     is_higher = _is_higher(lowest, highest, labels, kernels)
     wins_tie = is_higher[:, 1:] & _TIE_BY_POTENTIAL[on_tie]
@@ -75,10 +71,11 @@ def most_spikes_is_certain(
     # All others have fewer spikes than the right output, or as many and lose the tie.
     behind = 1 - np.where(wins_tie, greatest[:, 1:], greatest[:, :-1])
     behind[right] = 1.0
-    wins = (_exactly(least)[right] * behind.prod(axis=2)).sum(axis=1)
+    own = least[right]
+    wins = (_exactly(own) * behind.prod(axis=2)).sum(axis=1)
     # All others have fewer spikes than a wrong output, or as many and do not surely win the tie.
-    at_most, fewer = 1 - least[:, 1:], 1 - least[:, :-1]
-    right_behind = np.where(wins_tie, fewer[right][:, :, np.newaxis], at_most[right][:, :, np.newaxis])
+    right_behind = 1 - np.where(wins_tie, own[:, :-1, np.newaxis], own[:, 1:, np.newaxis])
+    at_most = 1 - least[:, 1:]
     at_most[right] = 1.0
     with np.errstate(divide="ignore"):
         behind = right_behind * np.exp(others(np.log(np.clip(at_most, 0.0, 1.0))))
@@ -147,9 +144,17 @@ def count_tails(
     >>> least[0, :, 0], bool(np.all(least == greatest))
     (array([0.75, 0.25, 0.  ]), True)
     """
-    n_steps = lowest.shape[1]
+    n, n_steps, n_outputs = lowest.shape
     feedback, counts = _states(kernels, n_steps)
-    enough = counts[:, np.newaxis] >= np.arange(1, n_steps + 2)
+    at_a_time = max(1, _MOST_VALUES // (len(counts) * n_steps * n_outputs))
+    parts = [slice(first, first + at_a_time) for first in range(0, max(n, 1), at_a_time)]
+    tails = [_tails(lowest[part], highest[part], activation, feedback, counts) for part in parts]
+    least, greatest = (np.concatenate(each) for each in zip(*tails))
+    return least, greatest
+
+
+def _tails(lowest, highest, activation, feedback, counts):
+    enough = counts[:, np.newaxis] >= np.arange(1, lowest.shape[1] + 2)
     least = greatest = enough[np.newaxis, :, :, np.newaxis].astype(float)
     # The states after a step begin with those reached without a spike in it, and end with those
     # reached with one.
@@ -165,22 +170,11 @@ def count_tails(
 
 
 def _states(kernels, n_steps):
+    """Return the least and the greatest feedback before each step, in each state, and final counts."""
     if len(kernels) and n_steps <= MOST_LISTED_STEPS:
-        return _after_each_train(kernels, n_steps)
+        feedback, counts = after_each_train(kernels, n_steps)
+        return [(fed_back, fed_back) for fed_back in feedback], counts
     return _after_each_count(kernels, n_steps)
-
-
-def _after_each_train(kernels, n_steps):
-    """Return the feedback if each spike train is a state, and the final number of spikes of each."""
-    trains, feedback = np.zeros((1, 0)), []
-    for step in range(n_steps):
-        n_lags = min(len(kernels), step)
-        # From the latest step back
-        fed_back = trains[:, ::-1][:, :n_lags] @ kernels[:n_lags]
-        feedback.append((fed_back, fed_back))
-        spikes = np.repeat([0.0, 1.0], len(trains))[:, np.newaxis]
-        trains = np.hstack([np.vstack([trains, trains]), spikes])
-    return feedback, trains.sum(axis=1)
 
 
 def _after_each_count(kernels, n_steps):

@@ -87,7 +87,7 @@ def certified(
     check_decides_as_defined(target.test.objective, "is_certain")
     budget, kind = integer(budget, "budget", 0), get_kind(kind)
     test, labels = target.test, target.labels
-    first = test.batched.first
+    first, outputs = test.batched.first, test.layers[-1]
     found = np.empty(len(labels), dtype=bool)
     with Progress("bounding", len(found), clf.verbose) as progress:
         for block in test.blocks():
@@ -95,13 +95,13 @@ def certified(
             signs = np.where(kind.allowed(trains), 1.0 - 2.0 * trains, 0.0)
             drive = first.drive(trains)
             falls, rises = largest_effects(first, signs, budget)
-            _check_rises(test.layers[-1], drive + falls, drive + rises)
+            _check_rises(outputs, drive + falls, drive + rises)
             found[block.rows] = test.objective.is_certain(
                 drive + falls,
                 drive + rises,
                 labels[block.rows],
-                test.layers[-1].activation,
-                test.layers[-1].feedback_kernels,
+                outputs.activation,
+                outputs.feedback_kernels,
                 clf.on_tie,
                 clf.on_silence,
             )
