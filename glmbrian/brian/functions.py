@@ -4,7 +4,6 @@ The NumPy versions come from `glmbrian.core`; the C++ and Cython code is here.
 """
 
 from functools import lru_cache
-from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from brian2.utils.stringtools import get_identifiers
 
 from ..core.activations import CLOGLOG, PROBIT, SIGMOID, Activation
 from ..core.randomness import UniformsOf, bernoulli, join_key, uniforms
+from .headers import native_code
 
 #: Prefix of C++ functions.  GeNN defines the macro for code that runs on a GPU.
 CPP_FUNCTION = """
@@ -23,10 +23,8 @@ CPP_FUNCTION = """
 
 #: The hash in C++; Cython's differs only in its function headers.
 _CPP_HASH = (
-    resources.files("glmbrian")
-    .joinpath("native", "hash.hpp")
-    .read_text()
-    .partition("#include <cstdint>")[2]
+    native_code("hash.hpp")
+    .replace("#include <cstdint>", "")
     .replace("static inline", "SUPPORT_CODE_FUNC")
 )
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dgemm
 
 from .filters import STEP_COUNT
+from .headers import native_code
 from .operations import new_operation
 
 #: Array variable of the group: the ring.
@@ -26,8 +27,6 @@ _ARRIVING = "_arriving"
 
 #: Native code handles this many lags at a time, and needs as many more elements in the ring's array.
 _LANES = 8
-
-_HEADER = resources.files("glmbrian").joinpath("native", "coupling.hpp")
 
 
 def cpp_header() -> dict[str, Any]:
@@ -43,7 +42,7 @@ def cython_header() -> str:
 
     It contains the header, since Brian does not pass folders of headers on to Cython.
     """
-    code = _HEADER.read_text().partition("#pragma once")[2]
+    code = native_code("coupling.hpp")
     return f'from libc.stdint cimport int32_t, int64_t\ncdef extern from *:\n    """{code}"""\n'
 
 

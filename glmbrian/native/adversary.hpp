@@ -1,7 +1,8 @@
 // Adversarial training: which input spikes of a presentation to change before it is learned.
 //
 // glmbrian/core/adversarial.py chooses the same changes, and the tests compare the two.
-#pragma once
+#ifndef GLMBRIAN_ADVERSARY_HPP
+#define GLMBRIAN_ADVERSARY_HPP
 
 #include <cfloat>
 #include <cstring>
@@ -360,3 +361,5 @@ private:
 };
 
 }  // namespace glmbrian
+
+#endif  // GLMBRIAN_ADVERSARY_HPP

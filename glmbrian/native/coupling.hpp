@@ -3,7 +3,8 @@
 // filtered into its future potentials (filter_arrived).  Only spikes and what they reach cost time.
 //
 // Brian compiles this as C++11, and Cython gets a copy of the text below the first include.
-#pragma once
+#ifndef GLMBRIAN_COUPLING_HPP
+#define GLMBRIAN_COUPLING_HPP
 
 #include <stddef.h>
 #include <stdint.h>
@@ -212,3 +213,5 @@ static void add_rows(const int32_t* spikes, int n_spikes, int start, int stop, c
 }
 
 }  // namespace glmbrian
+
+#endif  // GLMBRIAN_COUPLING_HPP

@@ -1,5 +1,6 @@
 // Rate encoding in compiled programs: glmbrian/core/rate_code.py.
-#pragma once
+#ifndef GLMBRIAN_ENCODER_HPP
+#define GLMBRIAN_ENCODER_HPP
 
 #include "job.hpp"
 
@@ -250,3 +251,5 @@ private:
 };
 
 }  // namespace glmbrian
+
+#endif  // GLMBRIAN_ENCODER_HPP

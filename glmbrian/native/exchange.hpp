@@ -8,7 +8,8 @@
 // weights itself.
 // Hidden layers only respond: they are tested here, not trained.
 // Brian2GeNN copies the files that the generated code of glmbrian/devices/genn.py names.
-#pragma once
+#ifndef GLMBRIAN_EXCHANGE_HPP
+#define GLMBRIAN_EXCHANGE_HPP
 
 #include "encoder.hpp"
 #include "schedule.hpp"
@@ -185,3 +186,5 @@ inline Exchange& exchange()
 }
 
 }  // namespace glmbrian
+
+#endif  // GLMBRIAN_EXCHANGE_HPP

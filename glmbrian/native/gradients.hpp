@@ -2,7 +2,8 @@
 // glmbrian/core/likelihoods.py.  `Activation` comes from glmbrian.Activation.cpp.
 // Template parameters have long names, since the C code that Brian2GeNN includes defines
 // single-letter macros.
-#pragma once
+#ifndef GLMBRIAN_GRADIENTS_HPP
+#define GLMBRIAN_GRADIENTS_HPP
 
 #include <algorithm>
 #include <cmath>
@@ -147,3 +148,5 @@ void correlate_wide(const double (&grad)[STEPS][NEURONS], const double (&basis)[
 }
 
 }  // namespace glmbrian
+
+#endif  // GLMBRIAN_GRADIENTS_HPP

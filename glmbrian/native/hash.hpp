@@ -1,6 +1,7 @@
 // The hash of core/randomness.py, for all C++ code; brian/functions.py copies it into
 // Brian's functions.
-#pragma once
+#ifndef GLMBRIAN_HASH_HPP
+#define GLMBRIAN_HASH_HPP
 
 #include <cstdint>
 
@@ -29,3 +30,5 @@ static inline double glm_unit(uint64_t word)
 {
     return (double)(word >> 11) * (1.0 / 9007199254740992.0);
 }
+
+#endif  // GLMBRIAN_HASH_HPP

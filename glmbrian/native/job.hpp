@@ -3,7 +3,8 @@
 //
 // The device's module in glmbrian/devices writes the names in `glmbrian_model` (sizes,
 // bases, activation).
-#pragma once
+#ifndef GLMBRIAN_JOB_HPP
+#define GLMBRIAN_JOB_HPP
 
 #include <algorithm>
 #include <cerrno>
@@ -329,3 +330,5 @@ private:
 };
 
 }  // namespace glmbrian
+
+#endif  // GLMBRIAN_JOB_HPP

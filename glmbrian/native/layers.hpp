@@ -5,7 +5,8 @@
 // glmbrian/core/layers.py does the same with NumPy, and the tests compare the two.  `Model`
 // holds the sizes of a layer and Brian's variables; glmbrian/devices/cpp_standalone.py
 // generates it.
-#pragma once
+#ifndef GLMBRIAN_LAYERS_HPP
+#define GLMBRIAN_LAYERS_HPP
 
 #include "schedule.hpp"
 #include "synapses.hpp"
@@ -335,3 +336,5 @@ struct NetworkOf<List<Models...>> { typedef typename Layers<true, N_INPUTS, Mode
 typedef NetworkOf<AllNeurons>::type Network;
 
 }  // namespace glmbrian
+
+#endif  // GLMBRIAN_LAYERS_HPP

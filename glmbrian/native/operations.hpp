@@ -1,5 +1,6 @@
 // What Brian's generated code calls in each time step: see presentations.hpp.
-#pragma once
+#ifndef GLMBRIAN_OPERATIONS_HPP
+#define GLMBRIAN_OPERATIONS_HPP
 
 namespace glmbrian {
 
@@ -9,3 +10,5 @@ int propagate();
 int end_step();
 
 }  // namespace glmbrian
+
+#endif  // GLMBRIAN_OPERATIONS_HPP

@@ -14,7 +14,8 @@
 //
 // glmbrian/devices/runtime.py does the same with NumPy, GLMSynapses and RateEncoder, and
 // the tests compare the two.
-#pragma once
+#ifndef GLMBRIAN_PRESENTATIONS_HPP
+#define GLMBRIAN_PRESENTATIONS_HPP
 
 #include "adversary.hpp"
 #include "layers.hpp"
@@ -187,3 +188,5 @@ int propagate() { return presentations().propagate(); }
 int end_step() { return presentations().end_step(); }
 
 }  // namespace glmbrian
+
+#endif  // GLMBRIAN_PRESENTATIONS_HPP

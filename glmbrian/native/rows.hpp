@@ -5,7 +5,8 @@
 // the sum goes to the steps of the pattern.  An update goes in the opposite direction, or,
 // for long presentations, input by input (see SCATTER_BY_INPUT).  The result equals the sum
 // that GLMSynapses compute, and tests compare the two.
-#pragma once
+#ifndef GLMBRIAN_ROWS_HPP
+#define GLMBRIAN_ROWS_HPP
 
 #include "encoder.hpp"
 
@@ -227,3 +228,5 @@ void scatter(const Spikes& spikes, const Rows<WIDTH>& change, Rows<WIDTH>& weigh
 }
 
 }  // namespace glmbrian
+
+#endif  // GLMBRIAN_ROWS_HPP

@@ -1,6 +1,7 @@
 // The order of presentations, what is recorded of each, and the results at the end.
 // Shared by the devices that compile programs.
-#pragma once
+#ifndef GLMBRIAN_SCHEDULE_HPP
+#define GLMBRIAN_SCHEDULE_HPP
 
 #include "gradients.hpp"
 #include "job.hpp"
@@ -307,3 +308,5 @@ private:
 };
 
 }  // namespace glmbrian
+
+#endif  // GLMBRIAN_SCHEDULE_HPP

@@ -1,7 +1,8 @@
 // Synapses onto the neurons of a layer, from the inputs or from the layer below: their
 // weights, what arrives in each step, and the updates.  WIDTH is the number of weights of
 // one source, [neuron][basis].
-#pragma once
+#ifndef GLMBRIAN_SYNAPSES_HPP
+#define GLMBRIAN_SYNAPSES_HPP
 
 #include "rows.hpp"
 
@@ -184,3 +185,5 @@ private:
 };
 
 }  // namespace glmbrian
+
+#endif  // GLMBRIAN_SYNAPSES_HPP

@@ -3,7 +3,8 @@
 //
 // glmbrian/training/trainer.py does the same with NumPy, and the tests compare the two.
 // glmbrian/training/trainer_cpp.py generates the code that calls this file.
-#pragma once
+#ifndef GLMBRIAN_TRAINER_HPP
+#define GLMBRIAN_TRAINER_HPP
 
 #include <cstdint>
 #include <map>
@@ -225,3 +226,5 @@ Kind& shared(const std::string& name)
 }
 
 }  // namespace glmbrian
+
+#endif  // GLMBRIAN_TRAINER_HPP
