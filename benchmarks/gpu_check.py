@@ -92,7 +92,9 @@ def _tile_start(project, details):
     weights = weights.reshape(details["n_inputs"], 1, -1)
     tiled = np.tile(weights, (1, n_replicas, 1)).ravel()
     np.concatenate([tiled, np.tile(bias, n_replicas)]).tofile(job / "parameters.bin")
-    np.repeat(np.fromfile(job / "learning_rates.bin"), n_replicas).tofile(job / "learning_rates.bin")
+    settings = dict(line.split() for line in (job / "settings.txt").read_text().splitlines())
+    settings["learning_rate"] = ",".join([settings["learning_rate"]] * n_replicas)
+    (job / "settings.txt").write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
 
 
 def run(project):

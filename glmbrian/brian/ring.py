@@ -7,7 +7,6 @@ lags where their basis is not 0.  All neurons are filtered in one call (`native/
 
 from collections.abc import Sequence
 from functools import lru_cache
-from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dgemm
 
 from .filters import STEP_COUNT
-from .headers import native_code
+from .headers import cpp_header, native_code
 from .operations import new_operation
 
 #: Array variable of the group: the ring.
@@ -27,14 +26,6 @@ _ARRIVING = "_arriving"
 
 #: Native code handles this many lags at a time, and needs as many more elements in the ring's array.
 _LANES = 8
-
-
-def cpp_header() -> dict[str, Any]:
-    """Return what an implementation of a Brian function in C++ needs to call native/coupling.hpp."""
-    return {
-        "headers": ['"coupling.hpp"'],
-        "include_dirs": [str(resources.files("glmbrian").joinpath("native"))],
-    }
 
 
 def cython_header() -> str:
@@ -212,7 +203,7 @@ cdef int64_t {name}(int64_t step) noexcept nogil:
     function = new_operation()
     add = function.implementations.add_dynamic_implementation
     add("numpy", numpy_code)
-    add("cpp", cpp_code, lambda owner: None, compiler_kwds=cpp_header())
+    add("cpp", cpp_code, lambda owner: None, compiler_kwds=cpp_header("coupling.hpp"))
     add("cython", cython_code, cython_namespace)
     return function
 

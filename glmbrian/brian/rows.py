@@ -13,9 +13,10 @@ import numpy as np
 from brian2 import Function, get_device
 from numpy.typing import NDArray
 
+from .headers import cpp_header
 from .internals import cpp_data, private_arrays, spike_array
 from .operations import new_operation
-from .ring import addresses, cpp_header, cython_header
+from .ring import addresses, cython_header
 from .subgroups import span, whole_group
 
 #: The mean length of runs of synapses from which on they are not added one by one.
@@ -167,7 +168,12 @@ def row_operation(name: str) -> Function:
     function = new_operation()
     add = function.implementations.add_dynamic_implementation
     add("numpy", lambda owner: owner.row_code[name].numpy())
-    add("cpp", lambda owner: owner.row_code[name].cpp(), lambda owner: None, compiler_kwds=cpp_header())
+    add(
+        "cpp",
+        lambda owner: owner.row_code[name].cpp(),
+        lambda owner: None,
+        compiler_kwds=cpp_header("coupling.hpp"),
+    )
     add(
         "cython",
         lambda owner: owner.row_code[name].cython(),

@@ -176,7 +176,7 @@ def _load_exported(kind, folder):
         if not parameters.is_moderate(history):
             raise ValueError(
                 f"its training diverged to parameters or log-likelihoods beyond {LARGEST:g}; reduce the "
-                "learning rate in job/learning_rates.bin, or export again, and run `make run`"
+                "learning_rate in job/settings.txt, or export again, and run `make run`"
             )
         classifier.adopt(
             Learned(

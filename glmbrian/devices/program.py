@@ -28,6 +28,7 @@ import brian2
 import numpy as np
 from numpy.typing import NDArray
 
+from ..brian.headers import native_header
 from ..brian.internals import cpp_preferences, signature, without_python
 from ..core.adversarial import to_job
 from ..core.bases import Basis
@@ -350,6 +351,7 @@ def write_training(
         mode="train",
         decoding=network.objective.name,
         n_epochs=training.n_epochs,
+        learning_rate=",".join(map(repr, training.learning_rates.tolist())),
         batch_size=min(training.batch_size, _MOST),
         target_period=min(network.objective.period, _MOST),
         first_presentation=training.first_presentation,
@@ -363,7 +365,6 @@ def write_training(
         order_key=training.order_key,
     )
     _write_array(job / "labels.bin", labels, np.int32)
-    _write_array(job / "learning_rates.bin", training.learning_rates, float)
     if training.sample_weights is not None:
         _write_array(job / "sample_weights.bin", training.sample_weights, float)
     if training.rate_factors is not None:
@@ -381,6 +382,7 @@ def write_testing(
         mode="test",
         decoding=network.objective.name,
         n_epochs=1,
+        learning_rate=1,
         batch_size=1,
         target_period=1,
         first_presentation=testing.first_presentation,
@@ -556,8 +558,7 @@ def write_headers(
     text += [*lines, "", "}  // namespace glmbrian_model", ""]
     (folder / "glmbrian_model.hpp").write_text("\n".join(text))
     for header in (*own_headers, *HEADERS):
-        source = resources.files("glmbrian").joinpath("native", header)
-        (folder / header).write_text(source.read_text())
+        (folder / header).write_text(native_header(header))
 
 
 def pointer(name: str, array: str, c_type: str) -> str:

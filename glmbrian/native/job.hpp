@@ -83,7 +83,7 @@ private:
     const T* data_ = nullptr;
 };
 
-// Initial values must be finite; learning rates and sample weights must not be negative.
+// Initial values must be finite; sample weights must not be negative.
 inline std::vector<double> read_numbers(const std::string& path, size_t size, bool may_be_negative)
 {
     const std::vector<double> values = read_array<double>(path, size);
@@ -231,12 +231,25 @@ public:
     double real(const std::string& name)
     {
         const std::string value = take(name);
-        char* end;
-        const double number = std::strtod(value.c_str(), &end);
-        const bool is_plain = value.find_first_not_of("0123456789.e+-") == std::string::npos;
-        if (!is_plain || *end || !(number >= 0.0 && std::isfinite(number)))
-            fail(path_ + ": " + name + " must be a number from 0 on, got '" + value + "'");
+        const double number = number_in(value);
+        if (!(number >= 0.0)) fail(path_ + ": " + name + " must be a number from 0 on, got '" + value + "'");
         return number;
+    }
+
+    // Returns `size` finite numbers above 0, which commas separate.
+    std::vector<double> above_zero(const std::string& name, size_t size)
+    {
+        const std::string value = take(name);
+        std::vector<double> numbers;
+        std::istringstream parts(value);
+        for (std::string part; std::getline(parts, part, ',');) numbers.push_back(number_in(part));
+        const auto is_above_zero = [](double number) { return number > 0.0; };
+        const bool are_valid = std::all_of(numbers.begin(), numbers.end(), is_above_zero);
+        if (!are_valid || numbers.size() != size || value.back() == ',')
+            fail(path_ + ": " + name + " must be "
+                 + (size == 1 ? "a number above 0" : std::to_string(size) + " numbers above 0, separated by commas")
+                 + ", got '" + value + "'");
+        return numbers;
     }
 
     // Returns all settings; fails if one was never read.
@@ -250,6 +263,15 @@ private:
     const std::string path_;
     std::map<std::string, std::string> values_;
     std::string taken_;
+
+    // Returns the finite number that a text is in decimals, or NAN.
+    static double number_in(const std::string& text)
+    {
+        char* end;
+        const double number = std::strtod(text.c_str(), &end);
+        const bool is_plain = text.find_first_not_of("0123456789.e+-") == std::string::npos;
+        return is_plain && !text.empty() && !*end && std::isfinite(number) ? number : NAN;
+    }
 
     std::string take(const std::string& name)
     {
@@ -271,6 +293,7 @@ struct Job {
     int64_t n_items, n_epochs, batch_size, target_period, first_presentation;
     int64_t n_averaged;      // epochs at the end whose parameters are averaged; 0 for none
     int64_t n_rate_factors;  // one per presentation if the learning rate has a schedule; or 0
+    std::vector<double> learning_rates;  // one per replica, in training
     double weight_decay;
     int64_t adversarial_budget;  // the most spikes to change in a presentation; 0 for no attacks
     double adversarial_fraction;
@@ -293,6 +316,10 @@ struct Job {
         // Each item takes at least one byte.
         n_items = (int64_t)given.integer("n_items", 1, size_of("job/data.bin"));
         n_epochs = (int64_t)given.integer("n_epochs", 1, INT64_MAX / n_items);
+        if (train)
+            learning_rates = given.above_zero("learning_rate", N_REPLICAS);
+        else
+            given.text("learning_rate");
         // As in GLMClassifier, which reads them back
         batch_size = (int64_t)given.integer("batch_size", 1, INT32_MAX);
         target_period = (int64_t)given.integer("target_period", 1, INT32_MAX);

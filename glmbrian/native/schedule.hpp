@@ -28,9 +28,6 @@ public:
                 if (label < 0 || label >= N_CLASSES)
                     fail("job/labels.bin must hold integers from 0 to " + std::to_string(N_CLASSES - 1)
                          + ", got " + std::to_string(label));
-            learning_rates_ = read_numbers("job/learning_rates.bin", N_REPLICAS, false);
-            for (const double rate : learning_rates_)
-                if (rate == 0.0) fail("job/learning_rates.bin must hold numbers above 0, got 0");
             if (job.n_rate_factors) {
                 rate_factors_.open("job/rate_factors.bin", job.n_rate_factors,
                                    ": the schedule of the learning rate has a factor for each of the "
@@ -73,7 +70,7 @@ public:
     // Of this presentation: a schedule changes it.
     double learning_rate(int replica) const
     {
-        const double rate = learning_rates_[replica];
+        const double rate = job.learning_rates[replica];
         return job.n_rate_factors ? rate * rate_factors_[epoch_ * job.n_items + position_] : rate;
     }
     double sample_weight(int replica) const
@@ -144,8 +141,7 @@ public:
         if (job.train) {
             ResultFile history("history.bin");
             history.write(history_.data(), history_.size());
-            told << job.settings << "learning_rate " << learning_rates_[0] << "\n" << learned->finish()
-                 << history.finish();
+            told << job.settings << learned->finish() << history.finish();
         } else {
             close_checked(outcome_, "job/outcome.bin");
         }
@@ -162,7 +158,7 @@ public:
 private:
     std::vector<int64_t> order_;
     std::vector<int32_t> labels_;
-    std::vector<double> learning_rates_, sample_weights_, history_;
+    std::vector<double> sample_weights_, history_;
     MappedArray<double> rate_factors_;
     double log_likelihood_[N_REPLICAS] = {0.0}, total_weight_[N_REPLICAS] = {0.0};
     double reward_ = 0.0;

@@ -4,9 +4,9 @@ Brian calls these functions in each step; `native/trainer.hpp` implements them. 
 module supplies the sizes, and where Brian stores its variables.
 """
 
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from ..brian.headers import cpp_header
 from ..brian.internals import (
     cpp_arriving_synapses,
     cpp_data,
@@ -70,13 +70,7 @@ static inline int {name}(int done)
 
     function = new_operation()
     function.implementations.add_dynamic_implementation(
-        "cpp",
-        cpp_code,
-        lambda owner: None,
-        compiler_kwds={
-            "headers": ['"trainer.hpp"'],
-            "include_dirs": [str(resources.files("glmbrian").joinpath("native"))],
-        },
+        "cpp", cpp_code, lambda owner: None, compiler_kwds=cpp_header("trainer.hpp")
     )
     trainer.namespace[name] = function
     trainer.run_regularly(

@@ -80,13 +80,12 @@ def test_it_trains_as_fit_does(project):
 
 
 def test_changed_settings_are_read_back(copy):
-    changed = dict(n_epochs=5, batch_size=4, target_period=2, weight_decay=0.25)
+    changed = dict(n_epochs=5, batch_size=4, target_period=2, weight_decay=0.25, learning_rate=0.05)
     for name, value in {**changed, "n_averaged": 2}.items():
         change_setting(copy, name, value)
-    np.array([0.05]).tofile(copy / "job" / "learning_rates.bin")
     assert run(copy).returncode == 0
     exported = glm.GLMClassifier.load(copy)
-    classifier = fit(make_classifier(**changed, learning_rate=0.05))
+    classifier = fit(make_classifier(**changed))
     assert_same(exported, classifier)
     assert exported.get_params() == classifier.get_params()
     assert exported.n_presentations_ == 5 * 40
@@ -119,6 +118,7 @@ def test_changed_settings_are_read_back(copy):
         ("order_key", ["18446744073709551616", "key"], "an integer from 0"),
         ("output_key", ["zero"], "an integer from 0"),
         ("weight_decay", ["-1", "nan", "inf", "0x1", "1,5", "1e400", "e"], "a number from 0"),
+        ("learning_rate", ["0", "-1", "nan", "inf", "0x1", "1,5", "1,", ",", "e"], "a number above 0"),
         ("decoding", ["Rate", "RATE", "1"], "rate, which"),
         ("mode", ["Train", "training"], "train or test"),
         ("weighted", ["2", "yes"], "0 or 1"),
@@ -195,17 +195,6 @@ def test_a_schedule_is_for_a_number_of_epochs(copy):
         ("data.bin", np.zeros(100, np.uint8), "data.bin has the wrong size"),
         ("data.bin", np.zeros(0, np.uint8), "n_items must be an integer from 1 to 0"),
         (
-            "learning_rates.bin",
-            np.array([np.nan]),
-            "learning_rates.bin must hold finite numbers of at least 0",
-        ),
-        (
-            "learning_rates.bin",
-            np.array([-1.0]),
-            "learning_rates.bin must hold finite numbers of at least 0",
-        ),
-        ("learning_rates.bin", np.array([0.0]), "learning_rates.bin must hold numbers above 0, got 0"),
-        (
             "parameters.bin",
             np.full(784 * 4 + 6, np.inf),
             "parameters.bin must hold finite numbers, got inf",
@@ -273,11 +262,9 @@ def test_parameters_that_are_not_finite(copy):
 
 def test_a_training_that_diverged_is_not_loaded(copy):
     """`fit` refuses it, too, and no file may hold such parameters."""
-    np.array([1e250]).tofile(copy / "job" / "learning_rates.bin")
+    change_setting(copy, "learning_rate", "1e250")
     assert run(copy).returncode == 0
-    with pytest.raises(
-        ValueError, match=r"training diverged .* learning rate in job/learning_rates.bin"
-    ):
+    with pytest.raises(ValueError, match=r"training diverged .* learning_rate in job/settings.txt"):
         glm.GLMClassifier.load(copy)
 
 
