@@ -26,7 +26,6 @@ from ..brian.filters import StateUpdater, pending_names, shift_register
 from ..brian.functions import glm_bernoulli, glm_uniform, namespace_of
 from ..brian.internals import private_genn_device
 from ..brian.neurons import channel_names, feedback_weight_names, stacked
-from ..core.objectives import OBJECTIVES
 from .fresh_interpreter import call_apart
 from .genn_environment import check_environment, find_cuda, find_genn
 from .problem import Network
@@ -56,10 +55,11 @@ class GeNN(CompiledDevice):
                 "weight_decay must be 0 on device='genn', where weights never leave the device during "
                 "training; use device='cpp_standalone'"
             )
-        if network.objective.name not in OBJECTIVES:
+        if training is not None and not network.objective.clamps_outputs:
             raise ValueError(
-                f"the objective {network.objective.name!r} is not available on device='genn'; use "
-                "device='cpp_standalone'"
+                f"objective {network.objective.name!r} leaves the outputs free in training "
+                "(clamps_outputs = False), which device='genn' cannot do; train on "
+                "device='cpp_standalone' or 'runtime', then test on any device"
             )
         if training is not None and training.adversarial is not None:
             raise ValueError(
@@ -254,8 +254,11 @@ def _make_outputs(network):
         kept="u * int(rate == 0)",
         lines=lines,
         variables=["rate", "share", *gradients],
-        integers=["clamp", "period", "spike_count", "first_spike"],
-        threshold=f"(clamp > 0 and (step + 1) % period == 0) or (clamp == 0 and {_SPIKES})",
+        integers=["clamp", "spike_count", "first_spike"],
+        # The record begins as the desired spikes, which move closer as it fills.  A spike in the last
+        # step has no effect.
+        threshold=f"(clamp > 0 and step < {network.n_steps - 1} and {records[0]} > 0.5) or "
+        f"(clamp == 0 and {_SPIKES})",
         reset=[
             "spike_count += 1",
             "first_spike = first_spike * int(first_spike >= 0) + step * int(first_spike < 0)",
@@ -268,7 +271,6 @@ def _make_outputs(network):
         "rate": "rate(i)",
         "share": "share(i)",
         "clamp": "clamp(i)",
-        "period": "period()",
         **new_values,
     }
     response = [*records, "spike_count", "first_spike"]

@@ -1,7 +1,7 @@
 // What the host does between presentations of a GeNN simulation.
 //
-// A presentation runs in GeNN's kernels: N_STEPS steps in which the outputs respond
-// and record their potentials, and in training N_STEPS more in which the inputs repeat
+// A presentation runs in GeNN's kernels: N_STEPS steps in which the outputs respond, emit the desired
+// spikes in training, and record their potentials, and in training N_STEPS more in which the inputs repeat
 // their spikes (the hash gives the same draws again) and each spike adds the error of the
 // target to its weights, and to their mean over the last epochs, times the fraction of these epochs
 // that end later.  In between, the host turns potentials into errors; it averages biases and feedback
@@ -60,20 +60,16 @@ public:
     double record(int t, int i) const
     {
         const int r = i / N_CLASSES;
-        return phase_ == repeat ? grad_[r][t][i % N_CLASSES] * schedule_.sample_weight(r) : 0.0;
+        if (phase_ == repeat) return grad_[r][t][i % N_CLASSES] * schedule_.sample_weight(r);
+        // The record shifts before spikes are decided, so they look one step ahead.
+        return schedule_.job.train && t > 0 && schedule_.desired(t - 1, i % N_CLASSES);
     }
     double rate(int i) const
     {
         return phase_ == repeat ? schedule_.learning_rate(i / N_CLASSES) : 0.0;
     }
     double share(int) const { return schedule_.share_of_mean(); }
-    int clamp(int i) const
-    {
-        if (!schedule_.job.train) return 0;
-        // In the kernels, neurons clamped to 1 spike every `period` steps.
-        return phase_ == respond && schedule_.desired(period() - 1, i % N_CLASSES) ? 1 : -1;
-    }
-    int period() const { return (int)std::min(schedule_.job.target_period, (int64_t)INT32_MAX); }
+    int clamp(int) const { return !schedule_.job.train ? 0 : phase_ == respond ? 1 : -1; }
 
     // Values for the neurons of a layer; layers are counted from the input on.
     double bias(int layer, int i) const { return bias_[layer][i]; }

@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from ..core.bases import RaisedCosineBasis
-from ..core.objectives import OBJECTIVES
 from ..support.storage import replacing
 from .claims import TARGET
+from .protocol import DECODINGS
 from .tables import grouped, interval
 
 #: Widths of a page with two columns, in inches.
@@ -207,7 +207,7 @@ def operations(rows: list[dict]) -> Figure:
     layers = ("encoding", "synapses", "filters", "outputs")
     with _axes(1, len(settings), PAGE, 2.6, sharey=True, sharex=True) as (figure, axes):
         for ax, name in zip(axes[0], settings):
-            bars = [(decoder, n_steps) for n_steps in shown for decoder in OBJECTIVES]
+            bars = [(decoder, n_steps) for n_steps in shown for decoder in DECODINGS]
             names = [f"{decoder}, $T={n_steps}$" for decoder, n_steps in bars] + ["ANN"]
             left = np.zeros(len(names))
             for layer, grey, hatch in zip(layers, _GREYS, _HATCHES):

@@ -39,6 +39,38 @@ RULES = ["first-to-spike", "rate"]
 BASIS = glm.ExponentialBasis([1.5, 4.5], 6)
 
 
+class Alternating(glm.Objective):
+    """The right output spikes in steps 0, 3, 4, 7, ..., and the others in steps 1, 2, 5, 6, ..."""
+
+    name = "rate"  # of another objective
+    learns_feedback = True
+    cpp = """
+    static constexpr bool clamps_outputs = true, learns_feedback = true, stops_at_first_spike = false;
+    static bool desired(int step, int neuron, int label, int64_t period)
+    {
+        return ((step + 1) / 2 % 2 == 0) == (neuron == label);
+    }
+    template <class Activation, class Outputs, int STEPS, int NEURONS>
+    static double gradient(const double (&u)[STEPS][NEURONS], Outputs outputs, int label,
+                           double (&grad)[STEPS][NEURONS])
+    {
+        return glmbrian::rate_gradient<Activation>(u, outputs, grad);
+    }
+"""
+
+    def desired(self, label, n_steps, n_outputs):
+        early = (np.arange(n_steps) + 1) // 2 % 2 == 0
+        return (early[:, np.newaxis] == (np.arange(n_outputs) == label)).astype(np.uint8)
+
+    def gradient(self, potentials, outputs, label, activation):
+        return glm.learning.rate_gradient(potentials, outputs, activation)
+
+
+class Free(Alternating):
+    name = "free"
+    clamps_outputs = False
+
+
 def classifier(rule, device, **settings):
     common = dict(n_steps=5, n_basis=3, n_epochs=1, random_state=4, gpu=False, verbose=False)
     return glm.GLMClassifier(rule, device=device, **{**common, **settings})
@@ -210,6 +242,11 @@ def test_what_genn_cannot_do(settings, X, message):
         classifier("rate", "genn", **settings).fit(X, [0, 1])
 
 
+def test_free_outputs_cannot_be_trained():
+    with pytest.raises(ValueError, match="objective 'free' leaves the outputs free in training"):
+        classifier(Free(), "genn").fit(np.zeros((2, 4)), [0, 1])
+
+
 # ------------------------------------------------------------------ compiling and running
 
 
@@ -234,6 +271,21 @@ class TestRun:
         # with the right numbers, a part of the data gives a part of the results
         part = fitted[1].predict(digits.X_test[13:], first_presentation=13)
         np.testing.assert_array_equal(part, fitted[0].predict(digits.X_test)[13:])
+
+    def test_an_objective_of_ones_own(self):
+        """It is trained as itself, whatever its name."""
+        digits = glm.datasets.load_mnist((5, 7), 20, 20)
+        one, other = (
+            classifier(Alternating(), device, learning_rate=0.05) for device in ("runtime", "genn")
+        )
+        one.fit(digits.X_train, digits.y_train)
+        other.fit(digits.X_train, digits.y_train)
+        for name in ("weights_", "feedback_", "bias_", "history_"):
+            expected, found = getattr(one, name), getattr(other, name)
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9, err_msg=name)
+        assert one.evaluate(digits.X_test, digits.y_test) == pytest.approx(
+            other.evaluate(digits.X_test, digits.y_test)
+        )
 
     def test_averages_are_those_of_cpp_standalone(self):
         """Means over the last two and three of five epochs."""

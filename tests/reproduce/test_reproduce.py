@@ -14,7 +14,7 @@ import glmbrian as glm
 from glmbrian.classifier.settings import make_network
 from glmbrian.cli import main
 from glmbrian.core.decisions import measures
-from glmbrian.core.objectives import FirstToSpike, Rate
+from glmbrian.core.objectives import OBJECTIVES, FirstToSpike, Rate
 from glmbrian.devices.problem import Outcome
 from glmbrian.reproduce import FULL, QUICK, claims, complexity, figures, local_workers, tables
 from glmbrian.reproduce.fits import AnnFit, Fit
@@ -49,6 +49,13 @@ def test_the_full_protocol_is_the_papers():
     paper = Fit("paper", points[0], 1e-3, 200, 0, 1000, 1000).classifier().get_params()
     assert {name: paper[name] for name in glm.PAPER_SETTINGS} == glm.PAPER_SETTINGS
     assert paper["target_period"] == 4  # one spike after every three zeros
+
+
+def test_objectives_that_are_added_are_not_compared(monkeypatch):
+    before = [FULL.designs(target) for target in TARGETS]
+    monkeypatch.setitem(OBJECTIVES, "another", Rate)
+    assert [FULL.designs(target) for target in TARGETS] == before
+    assert {design.decoding for design in before[1]} == {FirstToSpike.name, Rate.name}
 
 
 def test_basis_needs_no_fits():
