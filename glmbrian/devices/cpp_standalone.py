@@ -20,7 +20,7 @@ from joblib import cpu_count
 from ..brian.internals import SCHEDULE, cpp_run_until, private_standalone_device, spike_array
 from ..brian.neurons import GLMNeurons, channel_names
 from ..brian.operations import new_operation
-from ..support.processes import how_it_ended, run_watched
+from .compiling import compile_project
 from .fresh_interpreter import call_apart
 from .program import (
     CompiledDevice,
@@ -74,7 +74,12 @@ class CppStandalone(CompiledDevice):
                 "example the packages g++ and make) or use device='runtime'"
             )
         _generate(network, folder)
-        _make(folder)
+        settings = prefs.devices.cpp_standalone
+        arguments = settings.extra_make_args_unix
+        if arguments == ["-j"]:  # Brian's own choice: any number of compilers at once
+            arguments = [f"-j{cpu_count()}"]
+        command = " ".join([settings.make_cmd_unix, *arguments])
+        compile_project(command, folder, _environment(), network, self.name)
         shutil.rmtree(folder / "code_objects")
         for leftover in [*folder.rglob("*.o"), folder / "make.deps"]:
             leftover.unlink(missing_ok=True)
@@ -123,30 +128,6 @@ def _chosen_compiler():
 def _environment():
     """Return the environment for make, without an empty ``CXX``, which make would not ignore."""
     return {name: value for name, value in os.environ.items() if name != "CXX" or value.strip()}
-
-
-def _make(folder):
-    """Compile the project in `folder` with Brian's make command.
-
-    Brian itself would run it in a way that ignores Ctrl-C, and print the compiler's
-    output to the terminal.
-    """
-    settings = prefs.devices.cpp_standalone
-    arguments = settings.extra_make_args_unix
-    if arguments == ["-j"]:  # Brian's own choice: any number of compilers at once
-        arguments = [f"-j{cpu_count()}"]
-    command = " ".join([settings.make_cmd_unix, *arguments])
-    # Compilers then report errors in English, like the rest of the message.
-    environment = {**_environment(), "LC_ALL": "C"}
-    returncode, log = run_watched(["/bin/sh", "-c", command], folder, environment)
-    if returncode == 0:
-        return
-    end = "\n".join(log.splitlines()[-20:])
-    raise RuntimeError(
-        f"compiling for device='cpp_standalone' failed: {command!r} {how_it_ended(returncode)}. "
-        "Check the activation's C++ code and Brian's preferences codegen.cpp and "
-        f"devices.cpp_standalone. The end of its output:\n{end}"
-    )
 
 
 def _generate(network, folder):

@@ -19,13 +19,14 @@ import shutil
 from pathlib import Path
 
 import numpy as np
-from brian2 import Function, NeuronGroup, Synapses, defaultclock, ms
+from brian2 import Function, NeuronGroup, Synapses, defaultclock, ms, prefs
 from brian2 import Network as BrianNetwork
 
 from ..brian.filters import StateUpdater, pending_names, shift_register
 from ..brian.functions import glm_bernoulli, glm_uniform, namespace_of
 from ..brian.internals import private_genn_device
 from ..brian.neurons import channel_names, feedback_weight_names, stacked
+from .compiling import compile_project
 from .fresh_interpreter import call_apart
 from .genn_environment import check_environment, find_cuda, find_genn
 from .problem import Network
@@ -86,7 +87,14 @@ class GeNN(CompiledDevice):
         check_environment(use_gpu(network))
 
     def build(self, network, folder):
-        _generate(network, folder, compile_program=True)
+        generate_project(network, folder)
+        environment = {**os.environ, "GENN_PATH": find_genn()}
+        if use_gpu(network):
+            environment["CUDA_PATH"] = find_cuda()
+        link_options = prefs.codegen.cpp.extra_link_args
+        if link_options:  # GeNN reads them there
+            environment["LDFLAGS"] = " ".join(link_options)
+        compile_project("make all", folder, environment, network, self.name)
         shutil.rmtree(folder / "code_objects")
         for leftover in (folder / "magicnetwork_model_CODE").glob("*.o"):
             leftover.unlink()
@@ -123,7 +131,11 @@ def use_gpu(network: Network) -> bool:
 
 def generate_project(network: Network, folder: Path) -> None:
     """Write a GeNN project that ``make all`` builds.  This needs no GPU."""
-    _generate(network, folder, compile_program=False)
+    folder = Path(folder).absolute()
+    options = dict(
+        directory=str(folder), compile=False, run=False, use_GPU=use_gpu(network), with_output=False
+    )
+    call_apart(_write_project, code_only(network), folder, find_genn(), find_cuda(), options)
     # Brian2GeNN's makefile builds the simulator, once GeNN has generated its code.
     (folder / "Makefile").rename(folder / "simulator.mk")
     cpu_only = "" if use_gpu(network) else " -c"
@@ -154,18 +166,6 @@ def duration(network: Network, n_phases: int) -> str:
 
 #: Duration of a time step, in seconds.
 _STEP = 0.001
-
-
-def _generate(network, folder, compile_program):
-    folder = Path(folder).absolute()
-    options = dict(
-        directory=str(folder),
-        compile=compile_program,
-        run=False,
-        use_GPU=use_gpu(network),
-        with_output=False,
-    )
-    call_apart(_write_project, code_only(network), folder, find_genn(), find_cuda(), options)
 
 
 def _write_project(network, folder, genn, cuda, options):
