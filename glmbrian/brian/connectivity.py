@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.randomness import RandomState, derive_keys, uniforms
-from ..support.validation import check_size, real
+from ..support.validation import check_dense, check_size, real
 
 _CONNECTION_DRAWS = 7
 
@@ -93,6 +93,7 @@ def _all_pairs(n_source, n_target):
 
 
 def _checked_indices(connect, n_source, n_target):
+    check_dense(connect, "connect", "its pairs (i, j): connect.toarray().nonzero()")
     wrong = (
         "connect must be True, False, a condition in i and j, or a pair of integer arrays "
         f"(i, j), got {connect!r}"

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import issparse
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.validation import validate_data
 
@@ -68,8 +67,6 @@ def scaled(classifier: "GLMClassifier", X: np.ndarray) -> np.ndarray:
 
 def _checked_shape(classifier, X, is_first):
     """Return `X` as an array, and a hint for error messages in case `X` holds images."""
-    if issparse(X):
-        raise TypeError("X must be a dense array, not a sparse one; use X.toarray()")
     array = plain_array(X, "X", error=ValueError)
     # Only column names are checked here: scikit-learn would take axis 1 of spike trains, the
     # steps, for the inputs.

@@ -140,17 +140,17 @@ def broadcast_array(value: Any, name: str, shape: Sequence[int]) -> NDArray[np.f
 def plain_array(
     value: Any, name: str, kind: str = "numbers", error: type[Exception] = TypeError
 ) -> np.ndarray:
-    """Return `value` as an array, unless this would lose a unit or a mask.
+    """Return `value` as an array, unless it is sparse, or this would lose a unit or a mask.
 
     If it cannot be an array, `error` is raised; its message names the `kind` of array wanted.
     """
+    check_plain(value, name)  # first: some sparse arrays are mappings
     # NumPy would turn mappings and pynapple's event times into object arrays.
     if isinstance(value, Mapping) or (hasattr(value, "time_support") and not hasattr(value, "values")):
         raise TypeError(
             f"{name} must be an array, got a {type(value).__name__} (to bin spike times of pynapple, "
             "write glmbrian.interop.from_pynapple(spikes).trains(dt))"
         )
-    check_plain(value, name)
     try:
         array = np.asarray(value)
     except (TypeError, ValueError, OverflowError, RuntimeError) as cause:  # for example ragged lists
@@ -160,11 +160,25 @@ def plain_array(
     return array
 
 
+def check_dense(value: Any, name: str, instead: str = "") -> None:
+    """Raise a TypeError if `value` is a sparse array, whatever package it is from.
+
+    NumPy would wrap it in an object array.  `instead` says what to write where ``toarray()``
+    would be of no use.
+    """
+    for method in ("toarray", "todense"):  # scipy and cupyx; the package sparse, and JAX
+        if hasattr(type(value), method):
+            raise TypeError(
+                f"{name} must be a dense array, not a sparse one; use {instead or f'{name}.{method}()'}"
+            )
+
+
 def check_plain(value: Any, name: str) -> None:
-    """Raise if `value` has a unit or masked entries, which an array made from it would lose.
+    """Raise if `value` is sparse, or has a unit or masked entries, which an array would lose.
 
     `value` may be anything: an array, a number, or a list of these.
     """
+    check_dense(value, name)
     if isinstance(value, np.ma.MaskedArray) and np.any(np.ma.getmaskarray(value)):
         raise ValueError(
             f"{name} must not have masked entries, which would count as numbers: leave out their "
