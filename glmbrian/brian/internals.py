@@ -18,7 +18,7 @@ from typing import Any
 
 import brian2
 import numpy as np
-from brian2 import Function, Network, NumpyCodeObject, prefs
+from brian2 import Function, Network, NumpyCodeObject, magic_network, prefs
 from brian2.codegen.codeobject import create_runner_codeobj
 from brian2.core.functions import FunctionImplementationContainer
 from brian2.core.spikesource import SpikeSource
@@ -61,6 +61,22 @@ def _contains(objects, wanted):
 def network_of(brian_object: Any) -> Network:
     """Return the network that has run `brian_object`."""
     return next(net for net in networks_with(brian_object) if net.id == brian_object._network)
+
+
+def time_simulated(brian_object: Any) -> tuple[float, bool]:
+    """Return until when an object has been simulated, in seconds, and whether this is certain.
+
+    Clocks are shared, and are where the last network that used them is; an object does not hold the
+    network that has run it.  So it is certain only while that network exists.
+    """
+    own = brian_object._network
+    if own is None:
+        return 0.0, True
+    # Brian gives its magic network a new number when it begins anew, without the objects from before.
+    for network in (magic_network, *networks_with(brian_object)):
+        if network.id == own:
+            return float(network.t), True
+    return float(brian_object.clock.t), False
 
 
 def planned_steps(clock: Any) -> int:

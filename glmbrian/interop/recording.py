@@ -14,20 +14,24 @@ from brian2 import Quantity, SpikeGeneratorGroup, SpikeMonitor, defaultclock, se
 from numpy.typing import ArrayLike
 
 from ..brian.arguments import seconds
-from ..brian.time_steps import in_steps, time_step
-from ..support.validation import binary_array, choice
-
-#: A spike this close to the end of its step, in steps, belongs to the next one: it was meant
-#: to be a multiple of the step.  Brian's SpikeGeneratorGroup has the same rule.
-_STEP_ROUNDING = 1e-3
+from ..brian.internals import time_simulated
+from ..brian.time_steps import time_step
+from ..support.validation import binary_array, warn
+from ..timed.binning import spike_steps
+from ..timed.data import (
+    Events,
+    Observed,
+    Samples,
+    SpikeSteps,
+    aligned,
+    register_reader,
+    source_of,
+)
+from ..timed.sparse import is_sparse, steps_of_sparse
+from ..timed.timeline import STEP_ROUNDING, Timeline
 
 #: How far rounding may put a time beyond the start or the end, in seconds.
 _TIME_ROUNDING = 1e-9
-
-_COLLISIONS = ("error", "clip")
-
-#: The most steps in a recording; more would exhaust the memory.
-MOST_STEPS = 2**31
 
 
 class Recording:
@@ -144,7 +148,7 @@ class Recording:
             It must record times (``record=True``).
         t_start, t_stop : time
             The network's time when it began to run with the monitor, and its time now:
-            ``0 * second, network.t``.  (The monitor itself does not know: clocks are shared.)
+            ``0 * second, network.t``.  (The monitor itself does not know the first.)
         names : sequence of str, optional
             As for `Recording`.
 
@@ -157,7 +161,13 @@ class Recording:
         Raises
         ------
         TypeError, ValueError
-            If `monitor` is something else or only counted spikes, or as for `Recording`.
+            If `monitor` is something else or only counted spikes; if the times are not within the
+            time that its network has simulated, which may have ended early; or as for `Recording`.
+
+        Warns
+        -----
+        RuntimeWarning
+            If the network no longer exists, and the monitor's clock has not reached `t_stop`.
 
         Examples
         --------
@@ -181,14 +191,15 @@ class Recording:
             raise ValueError("monitor has only counted spikes; create it with record=True")
         trains = monitor.spike_trains()
         times = [trains[unit] for unit in range(len(monitor.source))]
+        _require_simulated(monitor, t_start, t_stop)
         return cls(times, t_start, t_stop, names, monitor.clock.dt)
 
     @classmethod
     def from_trains(
         cls,
-        trains: ArrayLike,
+        trains: Any,
         dt: Quantity | float | None = None,
-        t_start: Quantity | float = 0 * second,
+        t_start: Quantity | float | None = None,
         names: Sequence[str] | None = None,
     ) -> "Recording":
         """Return binned trains as a recording.
@@ -196,11 +207,14 @@ class Recording:
         Parameters
         ----------
         trains : array_like of 0 and 1, shape (n_steps, n_units)
+            Or a sparse matrix, or a series of pynapple or pandas, which has times.
         dt : time
             Duration of a step; a spike is placed at the beginning of its step.  Not needed for
-            a TsdFrame of pynapple, which has its own.
-        t_start : time
-            When the first step begins.
+            series with times, which have their own.
+        t_start : time, optional
+            When the first step begins; by default 0, or when series with times say: times in the
+            middle of steps (at odd multiples of half a step, or as pynapple's ``count`` has them) count
+            as such, and multiples of a step as its beginning.
         names : sequence of str, optional
             As for `Recording`.
 
@@ -211,7 +225,8 @@ class Recording:
         Raises
         ------
         TypeError, ValueError
-            If an argument has the wrong type, unit or shape, or is out of range.
+            If an argument has the wrong type, unit or shape, or is out of range; or if times have
+            gaps, are dates, or do not say when steps begin.
 
         Examples
         --------
@@ -224,21 +239,35 @@ class Recording:
         6.0
         """
         dt = None if dt is None else positive_seconds(dt, "dt") * second
-        arrays, dt = in_steps({"trains": trains}, dt)
-        binned = binary_array(arrays["trains"], "trains", ("n_steps", "n_units"))
+        source = source_of(trains, "trains")
+        together = aligned({"trains": trains}, dt)
+        values, dt = together.values["trains"], together.dt
+        if is_sparse(values):
+            values = steps_of_sparse(values, "trains")
+        if isinstance(values, SpikeSteps):
+            steps, n_steps = values.steps, values.n_steps
+        else:
+            binned = binary_array(values, "trains", ("n_steps", "n_units"))
+            steps, n_steps = [np.flatnonzero(train) for train in binned.T], len(binned)
         if dt is None:
             raise TypeError("dt must be given: the duration of a step, such as 1*ms")
-        if binned.shape[1] == 0:
-            raise ValueError(f"trains must hold at least one unit, got shape {binned.shape}")
-        dt, start = float(dt), float(seconds(t_start, "t_start"))
-        if not math.isfinite(start + len(binned) * dt):
-            raise ValueError(f"dt must be shorter: {len(binned)} steps of {dt:g} s have no finite end")
+        if not steps:
+            raise ValueError(f"trains must hold at least one unit, got shape ({n_steps}, 0)")
+        given = None if t_start is None else float(seconds(t_start, "t_start"))
+        duration, start = float(dt), given or 0.0
+        if "trains" in together.timelines:
+            observed = source.observed_from if isinstance(source, Samples) else None
+            start = _start_of(together.timelines["trains"], duration, given, observed)
+        if not math.isfinite(start + n_steps * duration):
+            raise ValueError(
+                f"dt must be shorter: {n_steps} steps of {duration:g} s have no finite end"
+            )
         return cls(
-            [start + np.flatnonzero(train) * dt for train in binned.T],
+            [start + of_unit * duration for of_unit in steps],
             start,
-            start + len(binned) * dt,
+            start + n_steps * duration,
             names,
-            dt * second,
+            dt,
         )
 
     def part(self, t_start: Quantity | float, t_stop: Quantity | float) -> "Recording":
@@ -314,11 +343,7 @@ class Recording:
         >>> recording.trains(2 * ms, collisions="clip")[:, 0]
         array([1, 0, 1], dtype=uint8)
         """
-        steps, n_steps = self.steps(dt, collisions)
-        trains = np.zeros((n_steps, len(self)), dtype=np.uint8)
-        for unit, of_unit in enumerate(steps):
-            trains[of_unit, unit] = 1
-        return trains
+        return SpikeSteps(*self.steps(dt, collisions)).dense()
 
     def steps(
         self, dt: Quantity | float | None = None, collisions: str = "error"
@@ -410,39 +435,8 @@ class Recording:
     def _binned(self, dt, collisions):
         """Return the steps in which each unit spikes, and the number of steps."""
         dt = positive_seconds(dt, "dt")
-        choice(collisions, "collisions", _COLLISIONS)
-        start = float(self.t_start)
-        n_steps = (float(self.t_stop) - start) / dt - _STEP_ROUNDING
-        if not n_steps < MOST_STEPS:
-            raise ValueError(
-                f"dt must be longer: from {self.t_start} to {self.t_stop} there are {n_steps:.3g} "
-                f"steps of {dt * second}, but at most {MOST_STEPS} are allowed"
-            )
-        n_steps = max(1, math.ceil(n_steps))
-        steps, colliding = [], {}
-        for name, times in zip(self.names, self.times):
-            of_unit = np.floor((np.asarray(times) - start) / dt + _STEP_ROUNDING)
-            of_unit, counts = np.unique(
-                np.minimum(of_unit, n_steps - 1).astype(np.int64), return_counts=True
-            )
-            steps.append(of_unit)
-            if np.any(counts > 1):
-                colliding[name] = np.count_nonzero(counts > 1)
-        if colliding and collisions == "error":
-            name, n_steps_shared = next(iter(colliding.items()))
-            interval = min(
-                np.diff(times).min() for times in map(np.asarray, self.times) if len(times) > 1
-            )
-            smaller = (
-                f"use a smaller dt (the shortest interval between spikes is {interval * second}), or "
-            )
-            others = f", and so do {len(colliding) - 1} other unit(s)" if len(colliding) > 1 else ""
-            raise ValueError(
-                f"a GLM neuron spikes at most once per step, but with dt = {dt * second} unit {name!r} "
-                f"has several spikes in {n_steps_shared} step(s){others}: "
-                f"{smaller if interval > 0 else ''}pass collisions='clip' to keep one spike per step"
-            )
-        return steps, n_steps
+        times = [np.asarray(of_unit) for of_unit in self.times]
+        return spike_steps(times, float(self.t_start), float(self.t_stop), dt, self.names, collisions)
 
     def __len__(self) -> int:
         return len(self.times)
@@ -452,12 +446,96 @@ class Recording:
         return f"<Recording: {len(self)} units, {n_spikes} spikes, {self.t_start} to {self.t_stop}>"
 
 
+@register_reader
+def read_recording(value: Any, name: str) -> Events | None:
+    """Read a `Recording` where data with times are taken."""
+    if not isinstance(value, Recording):
+        return None
+    times = [np.asarray(of_unit) for of_unit in value.times]
+    return Events(
+        [Observed(times, float(value.t_start), float(value.t_stop))],
+        value.names,
+        value.dt,
+        "Recording",
+        "{name}.part({start}*second, {stop}*second)",
+    )
+
+
 def check_recording(recording: Any) -> None:
     if not isinstance(recording, Recording):
         raise TypeError(
             "recording must be a Recording (for a SpikeMonitor: Recording.from_monitor), got "
             f"{recording!r}"
         )
+
+
+def _require_simulated(monitor: SpikeMonitor, t_start: Any, t_stop: Any) -> None:
+    """Raise if a monitor cannot have observed the time from `t_start` to `t_stop`."""
+    start, stop = float(seconds(t_start, "t_start")), float(seconds(t_stop, "t_stop"))
+    step = float(monitor.clock.dt)
+    if start < -STEP_ROUNDING * step:
+        raise ValueError(f"t_start must be 0 s or later, when simulations begin, got {start * second}")
+    until, is_certain = time_simulated(monitor)
+    # A run ends after the step in which its duration ends.
+    beyond = math.ceil(until / step - STEP_ROUNDING) * step
+    if stop <= beyond + STEP_ROUNDING * step:
+        return
+    if is_certain:
+        raise ValueError(
+            f"t_stop must be at most {until * second}, when the run of the monitor's network ended, got "
+            f"{stop * second}: what was not simulated would count as silence; write network.t"
+        )
+    warn(
+        f"t_stop is {stop * second}, but the monitor's clock is at {until * second}: if no other "
+        "network has used the clock since, the time after that was not simulated and counts as silence "
+        "(the monitor's own network no longer exists, and cannot say)",
+        RuntimeWarning,
+    )
+
+
+def _start_of(timeline: Timeline, dt: float, given: float | None, observed: float | None) -> float:
+    """Return when the first step of trains with times begins."""
+    if timeline.clock.is_calendar:
+        raise ValueError(
+            "trains must have times from a start, since a Recording has no dates: "
+            "trains.set_axis(trains.index - trains.index[0])"
+        )
+    if timeline.breaks.size:
+        gap = int(timeline.breaks[0])
+        raise ValueError(
+            "trains must be in equal steps, without gaps, since a Recording was observed all the time, but "
+            f"there is one between {timeline.time(gap - 1) * second} and {timeline.time(gap) * second}: "
+            "make a recording of each part"
+        )
+    first = float(timeline.time(0))
+    half = dt / 2
+    rounding = STEP_ROUNDING + 4 * np.spacing(abs(first)) / dt
+    if timeline.samples is None:
+        begins = [first]
+    elif given is not None:
+        within = -rounding <= (first - given) / dt < 1 - rounding
+        begins = [given] if within else [first - half, first]
+    elif observed is not None and abs(first - half - observed) <= rounding * dt:
+        begins = [observed]
+    else:
+        phase = first / dt % 1.0
+        if abs(phase - 0.5) <= rounding:
+            begins = [round(first / dt - 0.5) * dt]
+        elif min(phase, 1 - phase) <= rounding:
+            begins = [first]
+        else:
+            begins = [first - half, first]
+    if len(begins) > 1:
+        raise ValueError(
+            f"t_start must be the beginning of the first step, which is at {first * second} in trains: "
+            f"{begins[0] * second} if that is the middle of the step, or {begins[1] * second} if it is its "
+            f"beginning, got {None if given is None else given * second}"
+        )
+    if given is not None and abs(begins[0] - given) > rounding * dt:
+        raise ValueError(
+            f"t_start must be that of trains, {begins[0] * second}, or left out, got {given * second}"
+        )
+    return begins[0]
 
 
 def spikes_between(times: Sequence, start: float, stop: float) -> list[np.ndarray]:

@@ -1,6 +1,6 @@
 """Small checks that fits and populations share."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ def by_kernel(values: Any, name: str, kernels: Mapping[str, Basis]) -> dict[str,
     return values
 
 
-def require_steps(array: np.ndarray, name: str) -> None:
+def require_steps(array: Sized, name: str) -> None:
     """Raise if `array` has no rows."""
     if len(array) == 0:
         raise ValueError(f"{name} must have at least one step")

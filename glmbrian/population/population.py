@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..brian.neurons import GLMNeurons
 from ..brian.subgroups import whole_group
 from ..brian.synapses import GLMSynapses
-from ..brian.time_steps import in_steps, neuron_clock, require_step, time_step
+from ..brian.time_steps import neuron_clock, require_step, time_step
 from ..classifier.classifier import GLMClassifier
 from ..core.activations import Activation, get_activation
 from ..core.bases import Basis, IndicatorBasis, as_basis
@@ -21,6 +21,7 @@ from ..core.randomness import RandomState
 from ..support.display import html_table
 from ..support.renamed import renamed, warn_of_former_name
 from ..support.validation import choice, finite_array
+from ..timed.data import dense_series
 from .connectivity import Connectivity, connectivity
 from .data import by_kernel, kernels_by_name, require_steps
 from .files import load_population, save_population
@@ -477,9 +478,7 @@ class GLMPopulation:
         if outputs is None and self.feedback_basis is not None:
             raise ValueError("outputs are needed: these neurons have a feedback kernel")
         n_sources = {name: len(weights) for name, weights in self.weights.items()}
-        data = recorded(
-            outputs, inputs, self.kernels, self.dt, n=self.n, n_sources=n_sources, may_have_gaps=True
-        )
+        data = recorded(outputs, inputs, self.kernels, self.dt, n=self.n, n_sources=n_sources)
         design = design_of(self, data)
         everyone, parameters = np.arange(self.n), design.parameters_of(self)
         return np.concatenate(
@@ -1015,10 +1014,14 @@ class GLMPopulation:
         """
         self._require_kernel(kernel, "kernel")
         basis, weights = self.kernels[kernel], self.weights[kernel]
-        samples = in_steps({"stimulus": stimulus}, self.dt, has_mask=True)[0]["stimulus"]
+        samples, breaks = dense_series(stimulus, "stimulus", self.dt)
         samples = finite_array(samples, "stimulus", ("T", len(weights)))
         require_steps(samples, "stimulus")
-        return potential_of_inputs(samples, basis.matrix, weights, np.zeros(self.n))
+        pieces = np.split(samples, breaks)
+        bias = np.zeros(self.n)
+        return np.concatenate(
+            [potential_of_inputs(piece, basis.matrix, weights, bias) for piece in pieces]
+        )
 
     def neurons(self, **kwds: Any) -> GLMNeurons:
         """Return `GLMNeurons` with these parameters.

@@ -1,26 +1,24 @@
 """Recorded data, checked: what fits read, and what judges them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from brian2 import Quantity, second
-from numpy.typing import ArrayLike, NDArray
+from brian2 import Quantity
+from numpy.typing import NDArray
 
-from ..brian.arguments import seconds
-from ..brian.time_steps import in_steps
 from ..core.bases import Basis
-from ..support.validation import integer, plain_array
+from ..support.validation import plain_array, warn
+from ..timed.data import Aligned, aligned
+from ..timed.requests import steps_of_epochs
+from ..timed.timeline import Timeline
 from .data import by_kernel
 from .design import Design
 from .series import EventSeries, Series, as_series, check_trains, largest_values
 
 if TYPE_CHECKING:
     from .population import GLMPopulation
-
-#: How far a time may be from a multiple of the step, in steps.
-_STEP_ROUNDING = 1e-3
 
 
 @dataclass(frozen=True)
@@ -33,9 +31,12 @@ class Recorded:
     outputs : Series
     dt : Quantity or None
     epochs : list of (int, int)
-        Sorted; the first step of each and the step after its last one.
+        Sorted; the first step of each and the step after its last one.  Nothing has an effect across
+        a gap in the times, so an epoch with gaps is several.
     mask : ndarray of bool, shape (T,), or None
         The steps that count within the epochs; all if None.
+    timelines : dict of str to Timeline
+        When the steps are, from each argument that knows its times: "outputs", "inputs['name']", "mask".
     """
 
     inputs: dict[str, Series]
@@ -43,6 +44,7 @@ class Recorded:
     dt: Quantity | None
     epochs: list[tuple[int, int]]
     mask: NDArray[np.bool_] | None
+    timelines: dict[str, Timeline]
 
     @property
     def n_steps(self) -> int:
@@ -64,11 +66,11 @@ def recorded(
     inputs: Any,
     kernels: Mapping[str, Basis],
     dt: Quantity | None,
-    mask: ArrayLike | None = None,
-    epochs: Sequence[tuple[Any, Any]] | None = None,
+    mask: Any = None,
+    epochs: Any = None,
     n: int | str = "n",
     n_sources: Mapping[str, int] | None = None,
-    may_have_gaps: bool = False,
+    window: int | None = None,
 ) -> Recorded:
     """Return recorded data as series of one length.
 
@@ -81,43 +83,88 @@ def recorded(
         The number of neurons, or its name if any number is allowed.
     n_sources : dict of str to int, optional
         The number of sources of each kernel; any by default.
-    may_have_gaps : bool
-        Whether data with times may have rows in unequal steps; with `mask` or `epochs` they always
-        may.
+    window : int, optional
+        The longest window of the kernels.  Steps that count must not follow a gap in the times by
+        less, unless their epoch begins there.  By default data may have gaps anywhere.
     """
     given = by_kernel(inputs, "inputs", kernels)
     labels = {name: f"inputs[{name!r}]" for name in kernels}
-    data = {labels[name]: given[name] for name in kernels}
-    if outputs is not None:
-        data["outputs"] = outputs
-    elif not kernels:
+    data = {} if outputs is None else {"outputs": outputs}
+    data.update({labels[name]: given[name] for name in kernels})
+    if not data:
         raise ValueError("outputs are needed if there are no inputs, to know the number of steps")
-    may_have_gaps = may_have_gaps or mask is not None or epochs is not None
-    arrays, dt = in_steps(data, dt, may_have_gaps, as_events=True)
+    if mask is not None:
+        data["mask"] = mask
+    together = aligned(data, dt)
+    values = together.values
     n_steps: Any = "T"
     series: dict[str, Series] = {}
     for name, label in labels.items():
         n_source = "n_source" if n_sources is None else n_sources[name]
-        series[name] = as_series(arrays[label], label, n_steps, n_source)
+        series[name] = as_series(values[label], label, n_steps, n_source)
         n_steps = series[name].n_steps
     if outputs is None:
         trains: Series = EventSeries([np.empty(0, dtype=np.int64)] * int(n), n_steps)
     else:
-        trains = as_series(arrays["outputs"], "outputs", n_steps, n)
-    starts = [float(value.t_start) for value in data.values() if hasattr(value, "t_start")]
-    counted = checked_mask(mask, trains.n_steps)
-    parts = checked_epochs(epochs, trains.n_steps, dt, starts[0] if starts else 0.0)
+        trains = as_series(values["outputs"], "outputs", n_steps, n)
+    counted = checked_mask(values.get("mask"), trains.n_steps)
+    parts = steps_of_epochs(
+        epochs, trains.n_steps, together.dt, list(together.timelines.values())
+    )
     if counted is not None and not any(counted[start:stop].any() for start, stop in parts):
         raise ValueError("mask must leave at least one step of the epochs")
-    return Recorded(series, trains, dt, parts, counted)
+    if window is not None:
+        _require_no_gap(together, parts, epochs is not None, counted, window)
+    return Recorded(
+        series, trains, together.dt, _split(parts, together.breaks), counted, together.timelines
+    )
+
+
+def _require_no_gap(together: Aligned, parts, has_epochs, mask, window):
+    """Raise if a step that counts follows a gap so closely that its past is not known."""
+    for gap, name in together.breaks.items():
+        number = next((k for k, (start, stop) in enumerate(parts) if start < gap < stop), None)
+        if number is None or (mask is not None and not mask[gap : gap + window].any()):
+            continue
+        timeline = together.timelines[name]
+        between = (
+            f"there is a gap between step {gap - 1}, at {timeline.clock.text(timeline.time(gap - 1))}, and "
+            f"step {gap}, at {timeline.clock.text(timeline.time(gap))}"
+        )
+        one_each = "give epochs that do not contain a gap (steps that begin at one know no past)"
+        leave_out = (
+            f"a mask that leaves out, after each gap, as many steps as the longest window, "
+            f"mask[{gap}:{gap + window}] = False"
+        )
+        if mask is not None:
+            raise ValueError(
+                f"mask must leave out the {window} steps after each gap in the times, since they would "
+                f"see what was before it: in {name}, {between}; set mask[{gap}:{gap + window}] = False, or "
+                + one_each
+            )
+        if has_epochs:
+            raise ValueError(
+                f"epochs must not contain a gap in the times, but in {name}, {between}: end an epoch at "
+                f"step {gap} and begin another one there, or give {leave_out}"
+            )
+        raise ValueError(f"{name} must be in equal steps, but {between}: {one_each}, or {leave_out}")
+
+
+def _split(parts, breaks):
+    """Return epochs that end at each gap, and begin again after it."""
+    split = []
+    for start, stop in parts:
+        edges = [start, *(gap for gap in breaks if start < gap < stop), stop]
+        split.extend(zip(edges[:-1], edges[1:]))
+    return split
 
 
 def read(
     population: "GLMPopulation",
     outputs: Any,
     inputs: Any = None,
-    mask: ArrayLike | None = None,
-    epochs: Sequence[tuple[Any, Any]] | None = None,
+    mask: Any = None,
+    epochs: Any = None,
 ) -> Design:
     """Return the design matrix of recorded data for the parameters of a population.
 
@@ -130,10 +177,18 @@ def read(
     if outputs is None:
         raise TypeError(f"outputs must be an array of the shape (T, {population.n}), got None")
     sizes = {name: len(weights) for name, weights in population.weights.items()}
+    window = longest_window([*population.kernels.values(), population.feedback_basis])
     return design_of(
         population,
-        recorded(outputs, inputs, population.kernels, population.dt, mask, epochs, population.n, sizes),
+        recorded(
+            outputs, inputs, population.kernels, population.dt, mask, epochs, population.n, sizes, window
+        ),
     )
+
+
+def longest_window(bases: Iterable[Basis | None]) -> int:
+    """Return the longest window of some bases, which may be None; 0 if there is none."""
+    return max((basis.window for basis in bases if basis is not None), default=0)
 
 
 def design_of(population: "GLMPopulation", data: Recorded) -> Design:
@@ -156,7 +211,31 @@ def design_of(population: "GLMPopulation", data: Recorded) -> Design:
     return design
 
 
-def checked_mask(mask: ArrayLike | None, n_steps: int) -> NDArray[np.bool_] | None:
+def require_steps_in_rows(data: Recorded) -> None:
+    """Raise if outputs seem to have a row for each neuron, and warn if inputs have more sources than steps.
+
+    Data that know their times have a row for each step.
+    """
+    n_steps, n = data.n_steps, data.outputs.n_units
+    if data.timelines or n_steps < 2:
+        return
+    if n > n_steps:
+        raise ValueError(
+            f"outputs must have the shape (T, n), a row for each step and a column for each neuron, but "
+            f"with the shape ({n_steps}, {n}) there are more neurons than steps. If its rows are neurons, "
+            "transpose it: outputs.T (also in inputs). If there really are so few steps, pass "
+            "glmbrian.interop.Recording.from_trains(outputs, dt)"
+        )
+    for name, series in data.inputs.items():
+        if series.n_units > n_steps:
+            warn(
+                f"inputs[{name!r}] has the shape ({n_steps}, {series.n_units}), more sources than steps; "
+                "the shape must be (T, n_source), a row for each step",
+                RuntimeWarning,
+            )
+
+
+def checked_mask(mask: Any, n_steps: int) -> NDArray[np.bool_] | None:
     """Return a mask of steps as an array, or None for all steps."""
     if mask is None:
         return None
@@ -169,60 +248,3 @@ def checked_mask(mask: ArrayLike | None, n_steps: int) -> NDArray[np.bool_] | No
     if not counted.any():
         raise ValueError("mask must leave at least one step")
     return counted
-
-
-def checked_epochs(
-    epochs: Sequence[tuple[Any, Any]] | None, n_steps: int, dt: Quantity | None, t_start: float = 0.0
-) -> list[tuple[int, int]]:
-    """Return epochs as sorted pairs of steps.
-
-    Parameters
-    ----------
-    epochs : sequence of (start, stop), or None
-        In steps, or times if the step `dt` is known; None for all steps.
-    n_steps : int
-    dt : Quantity or None
-    t_start : float
-        The time of the first step, in seconds.
-    """
-    if epochs is None:
-        return [(0, n_steps)]
-    try:
-        pairs = [tuple(pair) for pair in epochs]
-    except TypeError:
-        pairs = []
-    if isinstance(epochs, str) or any(len(pair) != 2 for pair in pairs):
-        pairs = []
-    if not pairs:
-        raise ValueError(f"epochs must be one or more pairs (start, stop), got {epochs!r}")
-    steps = []
-    for number, pair in enumerate(pairs):
-        name = f"epochs[{number}]"
-        start, stop = (_as_step(value, name, dt, t_start) for value in pair)
-        if not 0 <= start < stop <= n_steps:
-            raise ValueError(
-                f"{name} must begin at step 0 or later, and end after its beginning, by step {n_steps} "
-                f"(the end of the data); got {start} to {stop}"
-            )
-        steps.append((start, stop, number))
-    steps.sort()
-    for (_, stop, earlier), (start, _, later) in zip(steps[:-1], steps[1:]):
-        if start < stop:
-            raise ValueError(
-                f"epochs must not overlap, but epochs[{earlier}] ends at step {stop} and "
-                f"epochs[{later}] begins at step {start}"
-            )
-    return [(start, stop) for start, stop, _ in steps]
-
-
-def _as_step(value, name, dt, t_start):
-    if not isinstance(value, Quantity):
-        return integer(value, f"{name}: start and stop", -(2**62))
-    if dt is None:
-        raise ValueError(f"{name} has times, so dt must be given: the duration of a step, such as 1*ms")
-    step = (float(seconds(value, name)) - t_start) / float(dt)
-    if abs(step - round(step)) > _STEP_ROUNDING:
-        raise ValueError(
-            f"{name} must begin and end with a step of {dt}, counted from {t_start * second}, got {value}"
-        )
-    return round(step)

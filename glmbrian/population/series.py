@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..support.validation import check_shape, plain_array
+from ..timed.data import SpikeSteps
+from ..timed.sparse import is_sparse, steps_of_sparse
 from .data import require_steps
 
 #: Number of values that are checked at a time.
@@ -71,19 +73,22 @@ def as_series(values: Any, name: str, n_steps: int | str, n_units: int | str) ->
 
     Parameters
     ----------
-    values : array_like, (list of steps, number of steps), or anything sliced like an array
+    values : array_like, SpikeSteps, or anything sliced like an array
     name : str
         For error messages.
     n_steps, n_units : int or str
         The sizes that it must have, or the name of a size that is free.
     """
-    if isinstance(values, tuple) and len(values) == 2 and isinstance(values[0], list):
-        series: Series = EventSeries(*values)
+    if is_sparse(values):
+        values = steps_of_sparse(values, name)
+    if isinstance(values, SpikeSteps):
+        series: Series = EventSeries(values.steps, values.n_steps)
         shape = (series.n_steps, series.n_units)
         if shape != tuple(
             own if isinstance(want, str) else want for own, want in zip(shape, (n_steps, n_units))
         ):
             raise ValueError(f"{name} must have the shape ({n_steps}, {n_units}), got {shape}")
+        require_steps(range(series.n_steps), name)
         return series
     # `plain_array` would read data sets of h5py, zarr and Dask as a whole.
     array = values if _is_in_chunks(values) else plain_array(values, name)

@@ -18,7 +18,7 @@ from .design import Design
 from .maximiser import bias_of_rate
 from .penalties import PENALTIES, Penalty
 from .population import GLMPopulation
-from .recorded import recorded
+from .recorded import longest_window, recorded, require_steps_in_rows
 from .series import check_inputs, check_trains, fingerprints
 
 
@@ -65,7 +65,9 @@ class FitTask:
         if feedback_basis is not None:
             self.feedback_basis = as_basis(feedback_basis, "feedback_basis")
         self.activation = get_activation(activation)
-        data = recorded(outputs, inputs, self.kernels, dt, mask, epochs)
+        window = longest_window([*self.kernels.values(), self.feedback_basis])
+        data = recorded(outputs, inputs, self.kernels, dt, mask, epochs, window=window)
+        require_steps_in_rows(data)
         self.inputs, self.outputs, self.dt = data.inputs, data.outputs, data.dt
         self.n_steps, self.n = data.n_steps, data.outputs.n_units
         if self.n == 0:
