@@ -22,6 +22,7 @@ from ..support.workers import Workers
 from .diagnosis import Diagnosis, diagnose, warn_of
 from .finishing import finished
 from .maximiser import Outcome, maximise
+from .maximum import by_penalty
 from .population import GLMPopulation
 from .task import FitTask, checked_strength
 from .undetermined import Undetermined
@@ -124,7 +125,9 @@ def fit_population(
         stimulus.  Give an array if there is one kernel, and leave it out if there is none.
         Coupling is a kernel whose input is the outputs:
         ``inputs={"stimulus": x, "coupling": outputs}``.  As `outputs`, they are read in blocks;
-        of a Recording, only the steps with spikes are kept.
+        of a Recording, only the steps with spikes are kept.  A dict may have more inputs than there
+        are kernels, here and wherever data are judged: nested models take the inputs of their own
+        kernels from the same dict.
     kernels : Basis or dict of str to Basis, optional
         As for `GLMPopulation`.  Without kernels the neurons have only a bias and, if given,
         a feedback kernel.
@@ -250,7 +253,7 @@ def fit_population(
     task.warn_of_silence()
     population = finished(
         task.population(outcome.parameters), task.rates(), outputs, inputs, mask, epochs,
-        strength > 0, stable, max_rate,
+        by_penalty(name, strength), stable, max_rate,
     )  # fmt: skip
     population.fit_ = report(name, strength, outcome, found, time.perf_counter() - started)
     return population

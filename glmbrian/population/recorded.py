@@ -12,7 +12,7 @@ from ..brian.arguments import seconds
 from ..brian.time_steps import in_steps
 from ..core.bases import Basis
 from ..support.validation import integer, plain_array
-from .data import by_kernel
+from .data import inputs_of
 from .design import Design
 from .series import EventSeries, Series, as_series, check_trains, largest_values
 
@@ -85,7 +85,7 @@ def recorded(
         Whether data with times may have rows in unequal steps; with `mask` or `epochs` they always
         may.
     """
-    given = by_kernel(inputs, "inputs", kernels)
+    given = inputs_of(inputs, kernels)
     labels = {name: f"inputs[{name!r}]" for name in kernels}
     data = {labels[name]: given[name] for name in kernels}
     if outputs is not None:
