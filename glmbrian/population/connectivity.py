@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from .population import GLMPopulation
 
 #: What a significant pair means, wherever one is shown.
-MEANING = "a significant pair is a correlated one: coupled, or driven by a common input that the model lacks"
+MEANING = (
+    "a significant pair is a correlated one: coupled, or driven by a common input that the model lacks"
+)
 
 #: A kernel changes sign if its values on either side of 0 exceed this part of the largest.
 _BOTH_SIGNS = 0.25

@@ -21,9 +21,9 @@ FEEDBACK = "feedback"
 #: A kernel grows at the lags where a direction has more than this fraction of its largest value.
 _GROWS = 1e-4
 
-#: A kernel is undetermined at the lags where directions without information have more than this part of
-#: what they have at the lag where they have most.
-_MUCH = 0.1
+#: A kernel is undetermined at the lags where directions without information are more than this part of all
+#: that its basis can do there.
+_MUCH = 0.25
 
 _MOST_LISTED = 5
 
@@ -114,10 +114,13 @@ def _lags(task, axes):
             norms = np.linalg.norm(kernels, axis=-1, keepdims=True)
             own = np.square(kernels / np.where(norms > 0, norms, 1.0))
             shares[name] = shares.get(name, 0.0) + own
-    return {
-        name: share > _MUCH * share.max(axis=-1, keepdims=True, initial=1e-12)
-        for name, share in shares.items()
-    }
+    lags = {}
+    for name, share in shares.items():
+        basis = task.feedback_basis if name == FEEDBACK else task.kernels[name]
+        functions, sizes, _ = np.linalg.svd(basis.matrix, full_matrices=False)
+        whole = np.square(functions[:, sizes > 1e-9 * sizes[0]]).sum(axis=1)
+        lags[name] = (share > _MUCH * whole) & (whole > 0)
+    return lags
 
 
 def warn_of(outcome: Outcome, max_iter: int, diagnosis: Diagnosis) -> None:
@@ -131,7 +134,9 @@ def warn_of(outcome: Outcome, max_iter: int, diagnosis: Diagnosis) -> None:
     harmful = [each for each in diagnosis.undetermined if not each.is_silent]
     if harmful:
         more = len(harmful) - _MOST_LISTED
-        listed = "; ".join(map(str, harmful[:_MOST_LISTED])) + (f"; and {more} more" if more > 0 else "")
+        listed = "; ".join(map(str, harmful[:_MOST_LISTED])) + (
+            f"; and {more} more" if more > 0 else ""
+        )
         warn(
             f"the inputs do not determine all weights: {listed}. Chance sets these combinations, so "
             "predictions for inputs that vary more, or faster, may be far off; use fewer or broader "
@@ -163,7 +168,9 @@ def _said_of_separation(neurons, diagnosis):
             ]
     more = len(kernels) - _MOST_LISTED
     named = ", ".join(kernels[:_MOST_LISTED]) + (f", and {more} more" if more > 0 else "")
-    grows = f"these kernels grow without bound: {named}" if kernels else "some weights grew without bound"
+    grows = (
+        f"these kernels grow without bound: {named}" if kernels else "some weights grew without bound"
+    )
     advice = "Take their large weights for minus (or plus) infinity"
     if FEEDBACK in diagnosis.unbounded and diagnosis.unbounded[FEEDBACK].any():
         advice += (

@@ -95,7 +95,9 @@ def separating_directions(
     who = np.flatnonzero((smallest < tiny) & may_grow.any(axis=1))
     if not who.size:
         return found
-    search = _Search(design, neurons[who], parameters[who], activation, may_grow[who], tiny[who], workers)
+    search = _Search(
+        design, neurons[who], parameters[who], activation, may_grow[who], tiny[who], workers
+    )
     for number, columns, direction in search.run(groups):
         found[who[number], columns] += direction
     return found

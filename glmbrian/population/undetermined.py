@@ -22,6 +22,9 @@ _LEAST_VARIATION, _LEAST_INFORMATION = 1e-3, 1.0
 #: Eigenvalues of a basis below this fraction of the largest one are rounding.
 _FLAT = 1e-10
 
+#: A source whose variance is below this fraction of its mean square is constant.
+_CONSTANT = 1e-13
+
 #: A source belongs to a direction if it has this part of it.
 _PART = 0.05
 
@@ -74,13 +77,12 @@ def _listed(numbers):
 
 @dataclass(frozen=True)
 class _Moments:
-    """What one pass over the inputs gives: means and products of columns, variances of sources."""
+    """What one pass over the inputs gives: products of columns, variances and mean squares of sources."""
 
-    mean: NDArray[np.float64]
     products: NDArray[np.float64] | None
     by_source: dict[str, NDArray[np.float64]]
     variances: dict[str, NDArray[np.float64]]
-    is_silent: dict[str, NDArray[np.bool_]]
+    squares: dict[str, NDArray[np.float64]]
 
 
 def undetermined_directions(
@@ -117,9 +119,7 @@ def undetermined_directions(
     for neuron, weight in enumerate(weights):
         axes.append([])
         limit = min(_LEAST_VARIATION, _LEAST_INFORMATION / max(weight, _LEAST_INFORMATION))
-        for *what, own in _of_neuron(
-            design, moments, sources, used[neuron], limit, smallest < limit
-        ):
+        for *what, own in _of_neuron(design, moments, sources, used[neuron], limit, smallest < limit):
             merged.setdefault(tuple(what), []).append(neuron)
             axes[-1].append(own)
     found = [
@@ -170,10 +170,9 @@ def _moments(design, all_together, workers):
         for name, columns in design.columns.items():
             means = mean[columns.T]
             by_source[name] = by_source[name] / n - means[:, :, np.newaxis] * means[:, np.newaxis, :]
-    variances = {name: x2 / n - np.square(x / n) for name, (x, x2) in sums.items()}
-    return _Moments(
-        mean, products, by_source, variances, {name: x2 == 0 for name, (_, x2) in sums.items()}
-    )
+    squares = {name: own[1] / n for name, own in sums.items()}
+    variances = {name: squares[name] - np.square(own[0] / n) for name, own in sums.items()}
+    return _Moments(products, by_source, variances, squares)
 
 
 def _added(first, second):
@@ -206,12 +205,12 @@ class _Source:
 
 def _sources(design, moments):
     for name, columns in design.columns.items():
-        basis, variances = design.kernels[name].matrix, moments.variances[name]
+        basis = design.kernels[name].matrix
         values, vectors = np.linalg.eigh(basis.T @ basis)
         kept = values > _FLAT * values[-1]
         whitened = vectors[:, kept] / np.sqrt(values[kept])
-        for source, variance in enumerate(variances):
-            if variance <= 1e-14 * max(1.0, variances.max()):
+        for source, variance in enumerate(moments.variances[name]):
+            if variance <= _CONSTANT * moments.squares[name][source]:
                 n_basis = len(columns)
                 yield _Source((name, source), columns[:, source], np.eye(n_basis), np.zeros(n_basis))
                 continue
@@ -231,7 +230,7 @@ def _of_neuron(design, moments, sources, used, limit, may_replace) -> Iterator[t
         n_found = int(np.count_nonzero(source.values < limit))
         if n_found:
             name, number = source.name
-            silent = bool(moments.is_silent[name][number])
+            silent = bool(moments.squares[name][number] == 0)
             yield (source.name,), n_found, len(source.columns), silent, axes[:, :n_found]
         left.append((source, axes[:, n_found:]))
     if not may_replace or not left:
