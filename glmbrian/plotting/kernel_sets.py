@@ -1,8 +1,8 @@
 """The kernels to draw, from classifiers, synapses, populations or plain arrays."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from ..classifier.classifier import GLMClassifier
 from ..classifier.learned import HiddenLayer
 from ..core.bases import Basis
 from ..population.population import GLMPopulation
+from ..population.stability import COUPLING
 from ..support.validation import choice, finite_array, integer
 from .style import milliseconds
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from brian2 import Quantity
 
 
-_INPUT = "input"
+_INPUT, _NEURON = "input", "source neuron"
 
 
 @dataclass(frozen=True)
@@ -32,18 +33,22 @@ class KernelSet:
     name : name of the kernel in a population, or None
     source : what a source is called
     errors : standard errors of the values, or None if they are not known
+    left_out : why some values do not count for the scale, as masks of their shape
     """
 
     values: np.ndarray
     step: float | None
     classes: list | None = None
     name: str | None = None
-    source: str = "source neuron"
+    source: str = _NEURON
     errors: np.ndarray | None = None
+    left_out: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @property
     def target(self) -> str:
-        return "target neuron" if self.classes is None else "class"
+        if self.classes is not None:
+            return "class"
+        return "target neuron" if self.source == _NEURON else "neuron"
 
     def index(self, output: Any) -> int:
         """Return the index of a target, by default the first."""
@@ -106,7 +111,10 @@ def kernel_set(model: Any, dt: "Quantity | None", kernel: str | None = None) -> 
         values = _not_empty(model.kernel(name))
         known = getattr(model, "known_standard_errors", None)
         errors = None if known is None else known.kernel(name)
-        return KernelSet(values, step or milliseconds(model.dt), name=name, errors=errors)
+        # Only coupling comes from neurons; other inputs go by the name of their kernel.
+        source = _NEURON if name == COUPLING else name
+        step = step or milliseconds(model.dt)
+        return KernelSet(values, step, None, name, source, errors, left_out(model, name))
     if kernel is not None:
         raise ValueError(
             "kernel must be left out unless model is a GLMPopulation, whose kernels have names"
@@ -158,6 +166,14 @@ def feedback_errors(model: Any) -> np.ndarray | None:
     """Return the standard errors of a model's feedback kernels, or None if they are not known."""
     known = getattr(model, "known_standard_errors", None)
     return None if known is None else known.feedback_kernels()
+
+
+def left_out(model: Any, name: str) -> dict[str, np.ndarray]:
+    """Return why values of a fitted kernel, or of the "feedback", mean little, with masks of where."""
+    report = getattr(model, "fit_", None)
+    reasons = {"unbounded": "unbounded", "undetermined_lags": "not determined by the data"}
+    masks = {why: getattr(report, kind, {}).get(name) for kind, why in reasons.items()}
+    return {why: mask for why, mask in masks.items() if mask is not None and mask.any()}
 
 
 def clock_step(group: Any) -> float | None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.bases import Basis, as_basis
-from .kernel_sets import feedback_errors, feedback_kernels, kernel_set
+from .kernel_sets import feedback_errors, feedback_kernels, kernel_set, left_out
 from .style import MOST_NAMES, axes, lines_against_lag, milliseconds
 from .weights import plot_weight_map
 
@@ -99,7 +99,8 @@ def plot_kernels(
     matplotlib Axes
         With up to 6 lines of shape (window,), labelled with the index of the input, and 95%
         bands around them once the `standard_errors_` of a population have been computed; or
-        with an image of the given shape and a colour bar.
+        with an image of the given shape and a colour bar.  Lags at which a fitted kernel is
+        unbounded, or not determined by the data, are shaded and do not count for the scale.
 
     Raises
     ------
@@ -134,7 +135,8 @@ def plot_kernels(
     shown = _strongest(values)
     _zero_line(ax)
     errors = None if kernels.errors is None else kernels.errors[shown, index]
-    lines_against_lag(ax, values[shown], shown, kernels.source, kernels.step, errors)
+    masks = {why: mask[shown, index] for why, mask in kernels.left_out.items()}
+    lines_against_lag(ax, values[shown], shown, kernels.source, kernels.step, errors, _not_empty(masks))
     ax.set_ylabel("kernel")
     ax.set_title(kernels.title(index), fontsize="medium")
     return ax
@@ -161,7 +163,7 @@ def plot_feedback_kernels(
     -------
     matplotlib Axes
         With one line per neuron, of shape (window,), labelled with its class or
-        index, and 95% bands as for `plot_kernels`.  Of more than 12 neurons, the 6 with the
+        index, and 95% bands and shaded lags as for `plot_kernels`.  Of more than 12 neurons, the 6 with the
         strongest kernels are shown.
 
     Raises
@@ -186,9 +188,15 @@ def plot_feedback_kernels(
     _zero_line(ax)
     errors = feedback_errors(model)
     errors = None if errors is None else errors[shown]
-    lines_against_lag(ax, values[shown], [names[index] for index in shown], kind, step, errors)
+    masks = {why: mask[shown] for why, mask in left_out(model, "feedback").items()}
+    labels = [names[index] for index in shown]
+    lines_against_lag(ax, values[shown], labels, kind, step, errors, _not_empty(masks))
     ax.set_ylabel("feedback kernel")
     return ax
+
+
+def _not_empty(masks):
+    return {why: mask for why, mask in masks.items() if mask.any()}
 
 
 def _strongest(values):

@@ -9,11 +9,13 @@ from brian2 import SpikeMonitor, ms
 from numpy.typing import ArrayLike
 
 from ..devices.problem import Trace
-from ..support.validation import integer
+from ..interop.recording import Recording
+from ..support.validation import binary_array, integer
 from .monitors import recorded_spikes
-from .style import axes, index_ticks, integer_ticks, label_slice, legend_above
+from .style import axes, index_ticks, integer_ticks, label_slice, legend_above, milliseconds
 
 if TYPE_CHECKING:
+    from brian2 import Quantity
     from matplotlib.axes import Axes
 
 # Width of a letter in the labels of presentations, and the gap between labels, in points
@@ -25,12 +27,13 @@ _HIDDEN_BAND = 0.35
 
 
 def plot_raster(
-    spikes: "Trace | list[Trace] | SpikeMonitor",
+    spikes: "Trace | list[Trace] | SpikeMonitor | Recording | ArrayLike",
     classes: ArrayLike | None = None,
     label: Any = None,
     ax: "Axes | None" = None,
     *,
     n_steps: int | None = None,
+    dt: "Quantity | None" = None,
 ) -> "Axes":
     """Plot spikes, and mark the decisions.
 
@@ -47,11 +50,12 @@ def plot_raster(
 
     Parameters
     ----------
-    spikes : glmbrian.devices.problem.Trace, list of Trace, or SpikeMonitor
+    spikes : Trace, list of Trace, SpikeMonitor, Recording, or array_like of 0/1, shape (T, n)
         One presentation, or several, as `GLMClassifier.record` returns them: input
         spikes of shape (steps, n_inputs), output spikes of shape (steps, n_outputs), and
         the class decided.  Or the spikes of output neurons recorded by Brian, with
-        presentations of `n_steps` steps from time 0 on.
+        presentations of `n_steps` steps from time 0 on.  Or a recording, or binned trains, one row
+        per step and one column per unit.
     classes : array_like, shape (n_outputs,), optional
         Class of each output, such as `classifier.classes_`; by default outputs are
         labelled with their index.
@@ -61,15 +65,17 @@ def plot_raster(
     ax : matplotlib Axes, optional
         By default those of a new figure.
     n_steps : int, optional
-        Steps per presentation, for a SpikeMonitor.  By default its spikes are shown
+        Steps per presentation, for a SpikeMonitor or trains.  By default their spikes are shown
         without presentations.
+    dt : Quantity of time, optional
+        Duration of a step of trains, for an axis in ms.
 
     Returns
     -------
     matplotlib Axes
         Lines labelled ``"input spikes"`` (of one presentation only), ``"output
-        spikes"``, and ``"decision"`` or ``"first spike"``.  Time is in steps from 1,
-        or in ms for a SpikeMonitor.
+        spikes"`` (of recordings and trains ``"spikes"``), and ``"decision"`` or ``"first spike"``.  Time
+        is in steps from 1, or in ms for a SpikeMonitor, a Recording, or trains with `dt`.
 
     Raises
     ------
@@ -90,22 +96,27 @@ def plot_raster(
     >>> len(ax.patches)  # of three presentations the second is shaded
     1
     """
-    if n_steps is not None and not isinstance(spikes, SpikeMonitor):
-        raise TypeError("n_steps is for a SpikeMonitor only; a Trace has its own steps")
+    is_sequence = isinstance(spikes, (list, tuple)) and len(spikes) > 0 and _all_traces(spikes)
+    has_steps = isinstance(spikes, (Trace, Recording)) or is_sequence
+    if n_steps is not None and has_steps:
+        raise TypeError(
+            "n_steps is for a SpikeMonitor or trains; a Trace has its own steps, a Recording none"
+        )
+    if dt is not None and (has_steps or isinstance(spikes, SpikeMonitor)):
+        raise TypeError("dt is for trains only, as an array of steps by units")
     if isinstance(spikes, Trace):
         classes = _check_classes(classes, spikes.outputs.shape[1])
         return _one_presentation(spikes, classes, label, axes(ax))
     if isinstance(spikes, SpikeMonitor):
-        classes = _check_classes(classes, len(spikes.source))
         shown = _of_monitor(spikes, n_steps)
-    elif isinstance(spikes, (list, tuple)) and spikes and _all_traces(spikes):
-        classes = _check_classes(classes, spikes[0].outputs.shape[1])
-        shown = _of_traces(spikes, classes)
+    elif isinstance(spikes, Recording):
+        shown = _of_recording(spikes)
+    elif is_sequence:
+        traces: list[Trace] = list(spikes)  # type: ignore[arg-type]
+        shown = _of_traces(traces, _check_classes(classes, traces[0].outputs.shape[1]))
     else:
-        raise TypeError(
-            "spikes must be a Trace that GLMClassifier.record returned, a list of these, or a "
-            f"SpikeMonitor, got {spikes!r}"
-        )
+        shown = _of_trains(spikes, n_steps, milliseconds(dt))
+    classes = _check_classes(classes, shown.n_outputs)
     n_presentations = len(shown.ends) - 1
     if label is not None and np.shape(label) != (n_presentations,):
         raise ValueError(
@@ -203,6 +214,7 @@ class _Presentations:
     ends: np.ndarray
     is_first: np.ndarray
     unit: str
+    what: str = "output"
 
 
 def _of_traces(traces, classes):
@@ -224,20 +236,48 @@ def _of_traces(traces, classes):
 
 
 def _of_monitor(monitor, n_steps):
+    """Return the spikes of a monitor, in presentations of so many steps if any."""
     step = float(monitor.source.clock.dt / ms)
     times, outputs = recorded_spikes(monitor, "spikes")
     steps = np.rint(times / step).astype(int)
     # The clock is at the end of the run, but a standalone device may leave it at 0.
     n_run = round(float(monitor.source.clock.t / ms) / step)
     n_run = max(n_run, steps.max(initial=0) + 1)
-    if n_steps is None:
-        ends, is_first = np.array([0, n_run]), None
-    else:
-        n_steps = integer(n_steps, "n_steps")
-        ends = np.arange(-(-n_run // n_steps) + 1) * n_steps
-        is_first = _first_of_each(steps, steps // n_steps)
+    ends, is_first = _in_presentations(steps, n_run, n_steps)
     n_outputs = len(monitor.source)
     return _Presentations(n_outputs, steps * step, outputs, (ends - 0.5) * step, is_first, "ms")
+
+
+def _of_recording(recording):
+    times = [np.asarray(of_unit / ms) for of_unit in recording.times]
+    units = np.repeat(np.arange(len(times)), [len(of_unit) for of_unit in times])
+    ends = np.array([float(recording.t_start / ms), float(recording.t_stop / ms)])
+    return _Presentations(len(times), np.concatenate(times), units, ends, None, "ms", "unit")
+
+
+def _of_trains(spikes, n_steps, step):
+    try:
+        trains = binary_array(spikes, "spikes", ("T", "n"))
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            "spikes must be a Trace that GLMClassifier.record returned, a list of these, a SpikeMonitor, a "
+            f"Recording, or trains of 0 and 1 of the shape (steps, units): {error}"
+        ) from None
+    steps, units = np.nonzero(trains)
+    ends, is_first = _in_presentations(steps, len(trains), n_steps)
+    if step is None:
+        return _Presentations(trains.shape[1], steps + 1, units, ends + 0.5, is_first, "steps", "unit")
+    times = (steps * step, units, (ends - 0.5) * step)
+    return _Presentations(trains.shape[1], *times, is_first, "ms", "unit")
+
+
+def _in_presentations(steps, n_run, n_steps):
+    """Return where presentations begin and end, and which spikes are the first of theirs, if there are any."""
+    if n_steps is None:
+        return np.array([0, n_run]), None
+    n_steps = integer(n_steps, "n_steps")
+    ends = np.arange(-(-n_run // n_steps) + 1) * n_steps
+    return ends, _first_of_each(steps, steps // n_steps)
 
 
 def _first_of_each(times, presentations):
@@ -252,7 +292,8 @@ def _many_presentations(shown, classes, label, ax):
     for begin, end in zip(ends[1::2], ends[2::2]):
         ax.axvspan(begin, end, color="0.9", linewidth=0, zorder=-1)
     size = np.clip(min(120, 500 * n_outputs / max(len(shown.times), 1)) / n_outputs, 2, 5)
-    ax.plot(shown.times, shown.outputs, "o", color="black", markersize=size, label="output spikes")
+    name = "output spikes" if shown.what == "output" else "spikes"
+    ax.plot(shown.times, shown.outputs, "o", color="black", markersize=size, label=name)
     if shown.is_first is not None:
         ax.plot(
             shown.times[shown.is_first],
@@ -270,11 +311,11 @@ def _many_presentations(shown, classes, label, ax):
         integer_ticks(ax.xaxis)
     if classes is None:
         ax.set_yticks(index_ticks(n_outputs))
-        ax.set_ylabel("output index")
+        ax.set_ylabel(f"{shown.what} index" if shown.what == "output" else shown.what)
     else:
         named = label_slice(n_outputs)
         ax.set_yticks(np.arange(n_outputs)[named], classes.tolist()[named])
-        ax.set_ylabel("class")
+        ax.set_ylabel("class" if shown.what == "output" else shown.what)
     margin = 0.4 + 0.03 * n_outputs
     ax.set_ylim(-margin, n_outputs - 1 + margin)
     legend_above(ax, 2, columns=2)

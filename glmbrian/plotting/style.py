@@ -1,6 +1,6 @@
 """What all pictures share: axes, ticks, legends, and looks that need no colour."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -17,11 +17,15 @@ DIVERGING = LinearSegmentedColormap.from_list(
     "glmbrian_diverging", ["#050a3c", "#1f57a4", "#8e9094", "#f0b04c", "#fffbd0"]
 )
 
+#: For matrices of pairs: white at zero, so that what is weak recedes, and grey where there is nothing to show.
+SIGNED, NOTHING = "RdBu_r", "0.75"
+
 STYLES = ("-", "--", "-.", ":")
 MARKERS = "osD^vx"
 MOST_NAMES = 12  # in a legend, or along an axis
 #: Half the width of a 95% interval in standard errors.
 WIDTH_OF_95 = 1.96
+_MOST_REASONS = 4  # why lags are left out
 _MOST_MARKED = 60  # the most points of a line with markers
 _LEGEND_COLUMNS = 3
 
@@ -78,13 +82,16 @@ def lines_against_lag(
     title: str,
     step: float | None,
     errors: np.ndarray | None = None,
+    left_out: Mapping[str, np.ndarray] | None = None,
 ) -> None:
     """Draw rows of `values`, shape (n_lines, window), distinguishable without colour.
 
     `step` is the duration of a lag in ms, or None for an axis in steps.  With standard `errors`,
-    of the same shape, there is a 95% band around each line where they are finite.
+    of the same shape, there is a 95% band around each line where they are finite.  `left_out` says why
+    some values, as masks of the same shape, do not count for the scale.
     """
     n_lines, window = values.shape
+    names = [str(name) for name in names]
     is_named = n_lines <= MOST_NAMES
     lags = np.arange(1, window + 1) * (step or 1)
     for index, (row, name) in enumerate(zip(values, names)):
@@ -100,13 +107,53 @@ def lines_against_lag(
             marker=marker(index, window) if is_named else None,
             markersize=4,
             linewidth=1.3 if is_named else 0.8,
-            label=str(name),
+            label=name,
         )
+    if left_out:
+        unit = "steps" if step is None else "ms"
+        _leave_out(ax, lags, values, errors, left_out, names, unit)
     if step is None:
         integer_ticks(ax.xaxis)
     ax.set_xlabel("lag [steps]" if step is None else "lag [ms]")
     if is_named:
         legend_above(ax, n_lines, title)
+
+
+def _leave_out(ax, lags, values, errors, left_out, names, unit):
+    """Scale the axis to the values that are not left out, and say which are, and why."""
+    kept = ~np.any(list(left_out.values()), axis=0)
+    if values[kept].any():
+        band = np.zeros(values.shape) if errors is None else WIDTH_OF_95 * errors
+        band = np.where(np.isfinite(band).all(axis=1, keepdims=True), band, 0.0)
+        low = min((values - band)[kept].min(), 0.0)
+        high = max((values + band)[kept].max(), 0.0)
+        margin = 0.05 * (high - low)
+        ax.set_ylim(low - margin, high + margin)
+    half = 0.5 * lags[0]
+    said: dict[str, list[str]] = {}
+    for why, masks in left_out.items():
+        for lag in lags[masks.any(axis=0)]:
+            ax.axvspan(lag - half, lag + half, color="0.9", linewidth=0, zorder=-1)
+        for name, own in zip(names, masks):
+            if own.any():
+                said.setdefault(f"{_range_of(lags, own, unit)} {why}", []).append(name)
+    lines = [
+        text if len(values) == 1 else f"{', '.join(of_lines)}: {text}"
+        for text, of_lines in said.items()
+    ]
+    if len(lines) > _MOST_REASONS:
+        lines[_MOST_REASONS - 1 :] = [f"and {len(lines) - _MOST_REASONS + 1} more"]
+    box = {"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1}
+    look: dict[str, Any] = dict(ha="right", va="bottom", fontsize="small", bbox=box)
+    ax.text(0.99, 0.02, "\n".join(lines), transform=ax.transAxes, **look)
+
+
+def _range_of(lags, chosen, unit):
+    """Return in words which lags are chosen."""
+    last = int(np.flatnonzero(chosen)[-1])
+    if chosen[: last + 1].all():
+        return f"all {lags[last]:g} {unit}" if last == len(lags) - 1 else f"first {lags[last]:g} {unit}"
+    return f"{np.count_nonzero(chosen)} of {len(lags)} lags"
 
 
 def legend_above(

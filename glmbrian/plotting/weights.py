@@ -100,13 +100,14 @@ def draw_image(
     values: np.ndarray,
     limit: float | None = None,
     aspect: Literal["equal", "auto"] = "equal",
+    cmap: Any = DIVERGING,
 ) -> "AxesImage":
-    """Draw values as an image without ticks, grey at zero, and return the image."""
+    """Draw values as an image without ticks, with zero in the middle of the map, and return the image."""
     limit = limit or np.abs(values).max() or 1.0
     ax.set_xticks([])
     ax.set_yticks([])
     look: dict[str, Any] = dict(
-        cmap=DIVERGING, vmin=-limit, vmax=limit, interpolation="nearest", aspect=aspect
+        cmap=cmap, vmin=-limit, vmax=limit, interpolation="nearest", aspect=aspect
     )
     return ax.imshow(values, **look)
 

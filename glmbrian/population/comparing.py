@@ -11,6 +11,7 @@ from ..brian.neurons import stacked
 from ..core.bases import Basis
 from ..support.display import html_table
 from ..support.validation import choice
+from .maximum import require_maximum
 from .population import GLMPopulation
 from .recorded import read
 from .scoring import log_likelihoods
@@ -141,7 +142,7 @@ def compare(
     models : dict of str to GLMPopulation
     outputs : array_like of 0/1, shape (T, n), or Recording
     inputs : dict of str to array_like, optional
-        The inputs of all kernels of all models; each model uses those of its own kernels.
+        The inputs of all kernels of all models, by name; each model takes those of its own kernels.
     mask : array_like of bool, shape (T,), optional
         The steps that count, the same for all models.
     epochs : list of (start, stop), optional
@@ -154,7 +155,8 @@ def compare(
     Raises
     ------
     TypeError, ValueError
-        If `models` are not populations of the same number of neurons, or the data do not fit.
+        If `models` are not populations of the same number of neurons, or the data do not fit; or if
+        a penalty or `stable` has moved the parameters of one, for which the criteria do not hold.
 
     Examples
     --------
@@ -175,12 +177,13 @@ def compare(
         raise TypeError(f"models must be a dict of names to GLMPopulations, got {models!r}")
     for name, model in models.items():
         _require_population(model, f"models[{name!r}]")
+        require_maximum(model, f"models[{name!r}]", "information criteria")
     sizes = {name: model.n for name, model in models.items()}
     if len(set(sizes.values())) > 1:
         raise ValueError(f"models must have the same number of neurons, got {sizes}")
     values = []
     for model in models.values():
-        design = read(model, outputs, _inputs_of(model, inputs), mask, epochs)
+        design = read(model, outputs, inputs, mask, epochs)
         values.append(log_likelihoods(model, design))
     counts = np.array([n_parameters(model) for model in models.values()])
     return Comparison([str(name) for name in models], np.array(values), counts, design.n_rows)
@@ -213,7 +216,8 @@ def likelihood_ratio_test(
     Raises
     ------
     TypeError, ValueError
-        If the models are not nested; or if the larger has a lower likelihood, which shows that it
+        If the models are not nested; if a penalty or `stable` has moved the parameters of
+        one; or if the larger has a lower likelihood, which shows that it
         was not fitted to these data.
 
     Examples
@@ -229,12 +233,13 @@ def likelihood_ratio_test(
     >>> test.degrees_of_freedom, bool(test.p_value[0] < 0.001)
     (array([1]), True)
     """
-    _require_population(smaller, "smaller")
-    _require_population(larger, "larger")
+    for name, model in ("smaller", smaller), ("larger", larger):
+        _require_population(model, name)
+        require_maximum(model, name, "likelihood-ratio test")
     _require_nested(smaller, larger)
     gain = np.zeros(larger.n)
     for model, sign in (larger, 1), (smaller, -1):
-        gain += sign * model.log_likelihoods(outputs, _inputs_of(model, inputs), mask, epochs=epochs)
+        gain += sign * model.log_likelihoods(outputs, inputs, mask, epochs=epochs)
     short = np.flatnonzero(gain < -_SLACK)
     if short.size:
         raise ValueError(
@@ -260,13 +265,6 @@ def n_parameters(population: GLMPopulation) -> NDArray[np.int_]:
 def _require_population(model, name):
     if not isinstance(model, GLMPopulation):
         raise TypeError(f"{name} must be a GLMPopulation, got {model!r}")
-
-
-def _inputs_of(model, inputs):
-    """Return the inputs of a model's own kernels."""
-    if isinstance(inputs, Mapping) and set(inputs) > set(model.kernels):
-        return {name: inputs[name] for name in model.kernels}
-    return inputs
 
 
 def _require_nested(smaller, larger):

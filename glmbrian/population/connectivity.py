@@ -1,5 +1,6 @@
 """Effective coupling between neurons, and which pairs are coupled by more than chance."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -7,31 +8,70 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..support.validation import choice, real
-from .standard_errors import StandardErrors
+from .likelihood_ratios import likelihood_ratios
+from .maximum import data_of_fit
+from .recorded import read
 
 if TYPE_CHECKING:
     from .population import GLMPopulation
 
-#: Measures that sum up a kernel in one number, as functions of kernels (..., window).
+#: What a significant pair means, wherever one is shown.
+MEANING = (
+    "a significant pair is a correlated one: coupled, or driven by a common input that the model lacks"
+)
+
+#: A kernel changes sign if its values on either side of 0 exceed this part of the largest.
+_BOTH_SIGNS = 0.25
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number that sums up a kernel: its `label` in pictures, and a function of kernels (..., window)."""
+
+    label: str
+    of: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+
+def _peak(kernels):
+    lag = np.abs(kernels).argmax(axis=-1)
+    return np.take_along_axis(kernels, lag[..., np.newaxis], axis=-1)[..., 0]
+
+
+#: The measures by their names.
 MEASURES = {
-    "sum": lambda kernels: kernels.sum(axis=-1),
-    "norm": lambda kernels: np.sign(kernels.sum(axis=-1)) * np.linalg.norm(kernels, axis=-1),
+    "sum": Measure("sum over lags", lambda kernels: kernels.sum(axis=-1)),
+    "norm": Measure(
+        "signed norm", lambda kernels: np.sign(kernels.sum(axis=-1)) * np.linalg.norm(kernels, axis=-1)
+    ),
+    "peak": Measure("peak", _peak),
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Connectivity:
     """Effective coupling of each pair of neurons, and its significance.
+
+    A significant pair is a correlated one, given all other inputs of the model.  It may be a connection.  But an
+    input that the model lacks and that both neurons share, such as slow drift, the state of the network
+    or a neuron that was not recorded, makes pairs significant that are not connected.
 
     Parameters
     ----------
     strength : ndarray of float, shape (n_source, n)
     statistic : ndarray of float, shape (n_source, n), or None
-        Wald statistics w' C^-1 w of each pair's weights w with covariance C; NaN where there is
-        no connection, or the data do not determine one.  None if no standard errors are known.
+        Of the `test`, for each pair; NaN where there is no connection, or the data do not determine one.
+        None if nothing was tested.
     p_value : ndarray of float, shape (n_source, n), or None
         Probability of a statistic at least as large if there is no coupling, from the chi-squared
         distribution with as many degrees of freedom as the pair has weights.
+    test : {"likelihood-ratio", "wald"}, optional
+        Where the statistic comes from: twice the difference of the log-likelihoods with and without
+        the pair, both at their maximum; or w' C^-1 w of its weights w with covariance C.
+    changes_sign : ndarray of bool, shape (n_source, n), optional
+        Kernels with values on both sides of 0, the smaller at least a quarter of the larger.  Their sum
+        may vanish.
+    unbounded : ndarray of bool, shape (n_source, n), optional
+        Kernels that grow without bound, whose strength means plus or minus infinity.
 
     Examples
     --------
@@ -46,9 +86,12 @@ class Connectivity:
     strength: NDArray[np.float64]
     statistic: NDArray[np.float64] | None
     p_value: NDArray[np.float64] | None
+    test: str | None = None
+    changes_sign: NDArray[np.bool_] | None = None
+    unbounded: NDArray[np.bool_] | None = None
 
     def significant(self, level: float = 0.05) -> NDArray[np.bool_]:
-        """Return which pairs are coupled, at a false discovery rate.
+        """Return which pairs are coupled, or share an input, at a false discovery rate.
 
         Parameters
         ----------
@@ -62,7 +105,7 @@ class Connectivity:
         Raises
         ------
         ValueError, TypeError
-            If `level` is not between 0 and 1, or no standard errors are known.
+            If `level` is not between 0 and 1, or nothing was tested.
 
         Examples
         --------
@@ -74,8 +117,9 @@ class Connectivity:
         level = real(level, "level", 0, 1)
         if self.p_value is None:
             raise ValueError(
-                "significance needs standard errors: look at population.standard_errors_ first, or call "
-                "population.standard_errors(outputs, inputs)"
+                "significance needs standard errors or likelihood ratios, and so the data of a fit without a "
+                "penalty: call population.test_connections(outputs, inputs), or population.standard_errors"
+                "(outputs, inputs) for Wald's test"
             )
         known = np.isfinite(self.p_value)
         ordered = np.sort(self.p_value[known])
@@ -86,21 +130,81 @@ class Connectivity:
             return np.zeros(self.p_value.shape, dtype=bool)
         return known & (self.p_value <= ordered[passed[-1]])
 
+    def __repr__(self):
+        n_source, n = self.strength.shape
+        if self.p_value is None:
+            return f"<Connectivity: {n_source} sources, {n} neurons, not tested>"
+        tested = np.count_nonzero(np.isfinite(self.p_value))
+        how = "" if self.test is None else f" ({self.test} test)"
+        return (
+            f"<Connectivity: {np.count_nonzero(self.significant())} of {tested} pairs significant at a false "
+            f"discovery rate of 0.05{how}; {MEANING}>"
+        )
+
 
 def connectivity(
-    population: "GLMPopulation", kernel: str, measure: str, errors: StandardErrors | None
+    population: "GLMPopulation", kernel: str, measure: str, test: str | None
 ) -> Connectivity:
     """Return the coupling by one kernel; see `GLMPopulation.connectivity`."""
     choice(kernel, "kernel", tuple(population.kernels))
-    strength = MEASURES[choice(measure, "measure", tuple(MEASURES))](population.kernel(kernel))
-    if errors is None:
-        return Connectivity(strength, None, None)
-    from scipy.stats import chi2
+    measured = MEASURES[choice(measure, "measure", tuple(MEASURES))]
+    if test is None:
+        test = _known_test(population, kernel)
+    statistic = TESTS[choice(test, "test", tuple(TESTS))](population, kernel)
+    kernels = population.kernel(kernel)
+    low, high = np.maximum(-kernels.min(axis=-1), 0.0), np.maximum(kernels.max(axis=-1), 0.0)
+    open_lags = getattr(population.fit_, "unbounded", {}).get(kernel)
+    p_value = None
+    if statistic is not None:
+        from scipy.stats import chi2
 
+        p_value = chi2.sf(statistic, population.kernels[kernel].n_basis)
+    return Connectivity(
+        measured.of(kernels),
+        statistic,
+        p_value,
+        None if statistic is None else test,
+        np.minimum(low, high) > _BOTH_SIGNS * np.maximum(low, high),
+        None if open_lags is None else open_lags.any(axis=-1),
+    )
+
+
+def _known_test(population, kernel):
+    """Return the best test of which the data are known."""
+    if kernel in population.known_likelihood_ratios or population.fitted_to is not None:
+        return "likelihood-ratio"
+    return "none" if population.known_standard_errors is None else "wald"
+
+
+def _likelihood_ratio(population, kernel):
+    known = population.known_likelihood_ratios
+    if kernel not in known:
+        data = data_of_fit(population, "likelihood ratios", "test_connections(outputs, inputs)")
+        keep_likelihood_ratios(population, kernel, *data)
+    return population.known_likelihood_ratios[kernel]
+
+
+def keep_likelihood_ratios(population: "GLMPopulation", kernel: str, *data: object) -> None:
+    """Compute the likelihood ratios of one kernel from outputs, inputs, mask and epochs, and keep them."""
+    ratios = likelihood_ratios(population, read(population, *data), kernel)
+    # Populations share the empty dict until they have ratios.
+    population.known_likelihood_ratios = {**population.known_likelihood_ratios, kernel: ratios}
+
+
+def _wald(population, kernel):
+    errors = population.standard_errors_
     weights, covariance = population.weights[kernel], errors.covariances[kernel]
     known = np.isfinite(covariance).all(axis=(2, 3))
     statistic = np.full(known.shape, np.nan)
     for pair in zip(*np.nonzero(known)):
         w = weights[pair]
         statistic[pair] = w @ np.linalg.lstsq(covariance[pair], w, rcond=None)[0]
-    return Connectivity(strength, statistic, chi2.sf(statistic, weights.shape[2]))
+    return statistic
+
+
+#: Tests of pairs by their names, as functions of a population and a kernel that return the statistics.
+TESTS = {
+    "likelihood-ratio": _likelihood_ratio,
+    "wald": _wald,
+    "none": lambda population, kernel: None,
+}

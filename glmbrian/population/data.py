@@ -33,6 +33,18 @@ def by_kernel(values: Any, name: str, kernels: Mapping[str, Basis]) -> dict[str,
     return values
 
 
+def inputs_of(inputs: Any, kernels: Mapping[str, Basis]) -> dict[str, Any]:
+    """Return the input of each of the `kernels`; a dict may hold the inputs of other models, too."""
+    if isinstance(inputs, dict) and set(inputs) > set(kernels):
+        return {name: inputs[name] for name in kernels}
+    if inputs is not None and not isinstance(inputs, dict) and not kernels:
+        raise ValueError(
+            "inputs must be left out, or be a dict by name of kernel, if there are no kernels: write "
+            'inputs={"stimulus": x} to give the same inputs to models with and without this kernel'
+        )
+    return by_kernel(inputs, "inputs", kernels)
+
+
 def require_steps(array: Sized, name: str) -> None:
     """Raise if `array` has no rows."""
     if len(array) == 0:

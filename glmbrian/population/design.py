@@ -28,6 +28,9 @@ _VALUES_IN_BLOCK = 2**19
 #: with more than a few sources, which share each read.
 _VALUES_IN_CACHE, _FEW_SOURCES = 2**18, 16
 
+#: The cost of an elementary function for each potential, in additions and multiplications.
+_FUNCTION_COST = 400
+
 #: The least and most rows of a block.
 _FEWEST_ROWS, _MOST_ROWS = 2**9, 2**14
 
@@ -209,6 +212,13 @@ class Design:
                     block, n_rows = [], 0
         if block:
             yield tuple(block)
+
+    def cost_of_pass(self, n_neurons: int) -> float:
+        """Return about how many operations a step of the log-likelihood of some neurons and its gradient takes."""
+        windows = [basis.window for basis in self.kernels.values()]
+        columns = self.n_common + n_neurons * self.n_own
+        filtering = 2 * columns * (max(windows, default=8) + 16)
+        return filtering + 4 * n_neurons * self.n_parameters + _FUNCTION_COST * n_neurons
 
     def rows(self, block: Iterable[tuple[int, int, int]], neurons: NDArray[np.int64]) -> Rows:
         """Return the rows of one of the `blocks` for some neurons."""

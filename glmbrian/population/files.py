@@ -24,6 +24,8 @@ def save_population(population: "GLMPopulation", path: str | Path) -> None:
         content["weights:feedback"] = population.feedback_weights
     if population.dt is not None:
         content["dt"] = float(population.dt)
+    if population.moved_by is not None:
+        content["moved_by"] = population.moved_by
     save_npz(path, content)
 
 
@@ -46,11 +48,13 @@ def load_population(kind: type["GLMPopulation"], path: str | Path) -> "GLMPopula
         dt = content["dt"].item() * second if "dt" in content else None
         population = kind(content["bias"], bases, weights, *feedback, content["activation"].item(), dt)
         archive.check()
+    if "moved_by" in content:
+        population.moved_by = content["moved_by"].item()
     return population
 
 
 def _kinds_of_part(name):
     """Return the kinds of dtype that a part of a file may have, or None."""
-    if name == "activation":
+    if name in ("activation", "moved_by"):
         return "U"
     return "f" if name in ("bias", "dt") or name.startswith(("basis:", "weights:")) else None

@@ -17,7 +17,7 @@ def finished(
     inputs: Any,
     mask: ArrayLike | None,
     epochs: Sequence[tuple[Any, Any]] | None,
-    penalised: bool,
+    moved_by: str | None,
     stable: bool = False,
     max_rate: ArrayLike | None = None,
 ) -> "GLMPopulation":
@@ -30,16 +30,15 @@ def finished(
         Of the neurons in the data, in spikes a step.
     outputs, inputs, mask, epochs
         The data of the fit.
-    penalised : bool
-        Whether a penalty has shaped it: then it has no standard errors.
+    moved_by : str or None
+        The penalty that has moved its parameters, as for `GLMPopulation`.
     stable, max_rate
         As for `fit_population`.
     """
+    population.moved_by = moved_by
     if stable:
         return population.stabilised(outputs, inputs, mask, max_rate, epochs=epochs)
     population.fitted_rates = rates
-    if penalised:
-        population.why_no_standard_errors = "it was fitted with a penalty, which moves parameters"
-    else:
+    if moved_by is None:
         population.fitted_to = outputs, inputs, mask, epochs
     return population

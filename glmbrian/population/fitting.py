@@ -17,12 +17,15 @@ from ..core.activations import Activation
 from ..core.bases import Basis
 from ..support.progress import Progress
 from ..support.renamed import renamed
-from ..support.validation import flag, integer, real, warn
+from ..support.validation import flag, integer, real
 from ..support.workers import Workers
+from .diagnosis import Diagnosis, diagnose, warn_of
 from .finishing import finished
 from .maximiser import Outcome, maximise
+from .maximum import by_penalty
 from .population import GLMPopulation
 from .task import FitTask, checked_strength
+from .undetermined import Undetermined
 
 #: Bytes for the Fisher information of neurons that are fitted together.
 _MOST_INFORMATION = 2**29
@@ -37,7 +40,7 @@ class FitReport:
     penalty : str
     strength : float
     status : list of str, one a neuron
-        "converged"; "endless" if the likelihood has no finite maximum; "unfinished" if
+        "converged"; "separated" if the likelihood has no finite maximum; "unfinished" if
         `max_iter` steps were not enough; "interrupted"; or "silent" if the neuron never (or
         always) spiked.
     distance : ndarray of float, shape (n,)
@@ -51,6 +54,13 @@ class FitReport:
         In nats, summed over the steps that count, without the penalty.
     n_steps : ndarray of int, shape (n,)
     seconds : float
+    unbounded : dict of str to ndarray of bool, shape (n_source, n, window)
+        By kernel, the lags at which it grows without bound, so that its values there mean plus or
+        minus infinity; "feedback": shape (n, window).  Empty if there are none.
+    undetermined : list of Undetermined
+        Combinations of basis functions about which the inputs say next to nothing.
+    undetermined_lags : dict of str to ndarray of bool, shape (n_source, n, window)
+        By kernel, the lags at which such combinations change it most.
 
     Examples
     --------
@@ -69,6 +79,9 @@ class FitReport:
     log_likelihood: NDArray[np.float64]
     n_steps: NDArray[np.int64]
     seconds: float = field(compare=False)
+    unbounded: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
+    undetermined: list[Undetermined] = field(default_factory=list)
+    undetermined_lags: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
 
 
 @renamed(feedback="feedback_basis")
@@ -112,7 +125,9 @@ def fit_population(
         stimulus.  Give an array if there is one kernel, and leave it out if there is none.
         Coupling is a kernel whose input is the outputs:
         ``inputs={"stimulus": x, "coupling": outputs}``.  As `outputs`, they are read in blocks;
-        of a Recording, only the steps with spikes are kept.
+        of a Recording, only the steps with spikes are kept.  A dict may have more inputs than there
+        are kernels, here and wherever data are judged: nested models take the inputs of their own
+        kernels from the same dict.
     kernels : Basis or dict of str to Basis, optional
         As for `GLMPopulation`.  Without kernels the neurons have only a bias and, if given,
         a feedback kernel.
@@ -233,17 +248,20 @@ def fit_population(
         penalise_feedback, mask, epochs, connect, dt,
     )  # fmt: skip
     outcome = fit_task(task, strength, tol, max_iter, n_jobs, verbose)
-    warn_of(outcome, max_iter)
+    found = diagnose(task, outcome, strength)
+    warn_of(outcome, max_iter, found)
     task.warn_of_silence()
     population = finished(
         task.population(outcome.parameters), task.rates(), outputs, inputs, mask, epochs,
-        strength > 0, stable, max_rate,
+        by_penalty(name, strength), stable, max_rate,
     )  # fmt: skip
-    population.fit_ = report(name, strength, outcome, time.perf_counter() - started)
+    population.fit_ = report(name, strength, outcome, found, time.perf_counter() - started)
     return population
 
 
-def report(penalty: str, strength: float, outcome: Outcome, seconds: float) -> FitReport:
+def report(
+    penalty: str, strength: float, outcome: Outcome, found: Diagnosis, seconds: float
+) -> FitReport:
     """Return the report of a fit."""
     return FitReport(
         penalty,
@@ -254,6 +272,9 @@ def report(penalty: str, strength: float, outcome: Outcome, seconds: float) -> F
         outcome.log_likelihood,
         outcome.n_steps,
         seconds,
+        found.unbounded,
+        found.undetermined,
+        found.undetermined_lags,
     )
 
 
@@ -401,30 +422,3 @@ def _joined(task, groups, outcomes):
         for name in "parameters", "status", "log_likelihood", "gain", "gradient", "n_steps":
             getattr(whole, name)[group] = getattr(outcome, name)
     return whole
-
-
-def warn_of(outcome: Outcome, max_iter: int) -> None:
-    """Warn of neurons whose fit did not reach a maximum."""
-
-    def those(status):
-        return np.flatnonzero(outcome.status == status).tolist()
-
-    if those("endless"):
-        warn(
-            f"the likelihood of the neurons {those('endless')} has no finite maximum: their inputs predict "
-            "some steps without a spike, or with one, perfectly, and some weights grew until the "
-            "fit stopped; a penalty above 0 keeps them finite",
-            RuntimeWarning,
-        )
-    if those("unfinished"):
-        warn(
-            f"the fit of the neurons {those('unfinished')} did not reach the maximum in "
-            f"max_iter={max_iter} steps",
-            RuntimeWarning,
-        )
-    if those("interrupted"):
-        warn(
-            f"the fit was interrupted: the neurons {those('interrupted')} have the best parameters "
-            "so far, which may be far from the maximum",
-            RuntimeWarning,
-        )

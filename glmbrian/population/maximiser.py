@@ -47,16 +47,13 @@ _SLOW = 0.3
 #: The sample is taken again after so many passes at the earliest.
 _PASSES_WITH_SAMPLE = 4
 
-#: What can be gained at most where the likelihood has no maximum, and by how much potentials
-#: change in the step that would gain it.
-_ENDLESS_GAIN, _ENDLESS_STEP = 1e-8, 0.01
+#: Where the likelihood has no maximum, a search ends if it can gain no more than this while some potential
+#: still changes by so much in a step.  With a finite maximum, a change below 1 shows that it is near.
+_SEPARATED_GAIN, _SEPARATED_STEP = 1e-8, 0.5
 
 #: How exactly a penalised step is computed, relative to its squared length.  The next pass corrects
 #: it, as it does what the quadratic function leaves out.
 _STEP_ACCURACY = 1e-4
-
-#: The cost of an elementary function for each potential, in additions and multiplications.
-_FUNCTION_COST = 400
 
 
 @dataclass
@@ -67,7 +64,7 @@ class Outcome:
     ----------
     parameters : ndarray of float, shape (n_neurons, n_parameters)
     status : ndarray of str
-        "converged", "endless", "unfinished" or "interrupted".
+        "converged", "separated", "unfinished" or "interrupted".
     log_likelihood : ndarray of float
         Without the penalty.
     gain : ndarray of float
@@ -170,13 +167,7 @@ class _Search:
     def _plan(self):
         """Choose how many of the steps the Fisher information is taken from."""
         design, n = self.design, len(self.parameters)
-        columns = design.n_common + n * design.n_own
-        windows = [basis.window for basis in design.kernels.values()]
-        self.pass_cost = (
-            2 * columns * (max(windows, default=8) + 16)
-            + 4 * n * design.n_parameters
-            + _FUNCTION_COST * n
-        )
+        self.pass_cost = design.cost_of_pass(n)
         self.row_cost = float(np.square(self.free.sum(axis=1, dtype=float)).sum())
         self.is_exact = self.row_cost <= MOST_EXACT_COST * self.pass_cost
         rows = SAMPLE_COST * self.pass_cost * design.n_rows / self.row_cost
@@ -337,16 +328,16 @@ class _Search:
         arrived = who[gain <= self.tol2]
         self.parameters[arrived] += self.direction[arrived]
         self.status[arrived] = "converged"
-        self._find_endless(who[(gain > self.tol2) & (gain < _ENDLESS_GAIN)])
+        self._find_separated(who[(gain > self.tol2) & (gain < _SEPARATED_GAIN)])
 
-    def _find_endless(self, who):
+    def _find_separated(self, who):
         # Mostly, no pass is needed to see that the potentials hardly change.
         with np.errstate(over="ignore", invalid="ignore"):
             bound = np.abs(self.direction[who]) @ self.design.largest
-        who = who[~(bound <= _ENDLESS_STEP)]
+        who = who[~(bound <= _SEPARATED_STEP)]
         if who.size:
             effects = largest_effects(self.design, self.neurons[who], self.direction[who], self.workers)
-            self.status[who[effects > _ENDLESS_STEP]] = "endless"
+            self.status[who[effects > _SEPARATED_STEP]] = "separated"
 
     def _whole_information(self, who):
         """Return the information of neurons, with rows of the identity for what is held at 0."""

@@ -53,6 +53,20 @@ class Penalty:
         """Return the penalty of each neuron, for a strength of 1."""
         raise NotImplementedError
 
+    def strongest(
+        self, gradient: NDArray[np.float64], information: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return for each neuron the strength beyond which nothing is left to choose.
+
+        Parameters
+        ----------
+        gradient : ndarray of float, shape (n_neurons, n_parameters)
+            Of the log-likelihood where all penalised weights are 0.
+        information : ndarray of float, shape (n_neurons, n_parameters)
+            The Fisher information about each parameter on its own, there.
+        """
+        raise NotImplementedError
+
     def by_column(self) -> NDArray[np.float64]:
         """Return the factor of each parameter, shape (n_neurons, n_parameters)."""
         return self._spread(self.factors)
@@ -93,6 +107,10 @@ class Ridge(Penalty):
     def value(self, parameters):
         return 0.5 * (self.by_column() * np.square(parameters)).sum(axis=1)
 
+    def strongest(self, gradient, information):
+        """Return the strength that halves, or nearly so, the weight about which the data say most."""
+        return np.max(np.where(self.by_column() > 0, information, 0.0), axis=1, initial=0.0)
+
     def violation(self, parameters, gradient, strength):
         whole = gradient - strength * self.by_column() * parameters
         return np.abs(whole).max(axis=1, initial=0.0)
@@ -111,6 +129,12 @@ class GroupLasso(Penalty):
 
     def value(self, parameters):
         return (self.factors * self.norms(parameters)).sum(axis=1)
+
+    def strongest(self, gradient, information):
+        """Return the smallest strength at which all penalised weights are 0."""
+        norms, factors = self.norms(gradient), self.factors
+        ratios = np.divide(norms, factors, out=np.zeros_like(norms), where=factors > 0)
+        return ratios.max(axis=1, initial=0.0)
 
     def violation(self, parameters, gradient, strength):
         norms = self.norms(parameters)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,10 @@ from ..support.display import html_table
 from ..support.renamed import renamed, warn_of_former_name
 from ..support.validation import choice, finite_array
 from ..timed.data import dense_series
-from .connectivity import Connectivity, connectivity
+from .connectivity import Connectivity, connectivity, keep_likelihood_ratios
 from .data import by_kernel, kernels_by_name, require_steps
 from .files import load_population, save_population
+from .maximum import FORMER_REASONS, data_of_fit, require_maximum
 from .recorded import design_of, read, recorded
 from .rescaling import KSTest, ks_test, rescaled_times
 from .scoring import bits_per_spike, log_likelihoods
@@ -76,9 +78,15 @@ class GLMPopulation:
         Of a fit without a penalty or `stable`, computed at first use.
     known_standard_errors : StandardErrors or None
         The standard errors once they have been computed, which plots then show.
+    known_likelihood_ratios : dict of str to ndarray of float, shape (n_source, n)
+        By kernel, the likelihood-ratio statistics of its pairs, once they have been computed.
     fitted_to : tuple or None
         The outputs, inputs, mask and epochs of the fit, which must not change until the standard
         errors are computed.  Pickled copies do not have them.
+    moved_by : str or None
+        What keeps the parameters of a fit away from the maximum of the likelihood, such as "a penalty
+        (ridge, strength 2)"; files keep it.  Then the population has no standard errors, and
+        cannot be compared by its likelihood.
     fitted_rates : ndarray of float, shape (n,), or None
         Of a fit, the rates in its data, in spikes per step, where neurons that never spiked count
         as having half a spike.  Files do not keep them.
@@ -120,9 +128,10 @@ class GLMPopulation:
     # For populations pickled by earlier versions.
     _dt = None
     known_standard_errors: StandardErrors | None = None
+    known_likelihood_ratios: Mapping[str, NDArray[np.float64]] = MappingProxyType({})
     fitted_to: tuple[Any, Any, Any, Any] | None = None
     fitted_rates: NDArray[np.float64] | None = None
-    why_no_standard_errors = "it was not made by fit_population"
+    moved_by: str | None = None
 
     @renamed(feedback="feedback_basis")
     def __init__(
@@ -404,6 +413,9 @@ class GLMPopulation:
         state = dict(state)
         if "feedback" in state:  # pickled under the former name
             state["feedback_basis"] = state.pop("feedback")
+        former = state.pop("why_no_standard_errors", None)
+        if former is not None:
+            state.setdefault("moved_by", FORMER_REASONS.get(former))
         vars(self).update(state)
 
     def feedback_kernels(self) -> NDArray[np.float64]:
@@ -447,7 +459,8 @@ class GLMPopulation:
         inputs : array_like of float or dict of str to array_like
             The input of each kernel, shape (T, n_source): spikes, counts or any
             continuous stimulus.  Give an array if there is one kernel, and leave it out if
-            there is none.  A `Recording` is binned in steps of `dt`.
+            there is none.  A `Recording` is binned in steps of `dt`.  A dict may have more inputs than there are kernels, so that nested models can be given
+            the same data: each takes the inputs of its own kernels.
         outputs : array_like of 0/1, shape (T, n), or Recording, optional
             Output trains; required if there is a feedback kernel, or no other kernel.
 
@@ -776,7 +789,7 @@ class GLMPopulation:
         Raises
         ------
         ValueError, TypeError
-            As for `log_likelihood`.
+            As for `log_likelihood`; or if a penalty or `stable` has moved the parameters.
 
         Notes
         -----
@@ -794,6 +807,7 @@ class GLMPopulation:
         >>> population.standard_errors(outputs).bias.round(4)
         array([0.1111])
         """
+        require_maximum(self, "this population", "standard errors")
         design = read(self, outputs, inputs, mask, epochs)
         self.known_standard_errors = fisher_standard_errors(self, design)
         return self.known_standard_errors
@@ -802,43 +816,56 @@ class GLMPopulation:
     def standard_errors_(self) -> StandardErrors:
         """Standard errors of the parameters, computed at first use from the data of the fit."""
         if self.known_standard_errors is None:
-            if self.fitted_to is None:
-                raise AttributeError(
-                    "the standard errors of this population are not known, since "
-                    f"{self.why_no_standard_errors}. If its parameters are at the maximum of the "
-                    "likelihood of your data, call population.standard_errors(outputs, inputs)"
-                )
-            self.known_standard_errors = fisher_standard_errors(self, read(self, *self.fitted_to))
+            data = data_of_fit(self, "standard errors", "standard_errors(outputs, inputs)")
+            self.known_standard_errors = fisher_standard_errors(self, read(self, *data))
         return self.known_standard_errors
 
     def __getstate__(self):
         # The data of the fit may be large, and stay where they are.
         return {name: value for name, value in vars(self).items() if name != "fitted_to"}
 
-    def connectivity(self, kernel: str = "coupling", measure: str = "sum") -> Connectivity:
+    def connectivity(
+        self, kernel: str = "coupling", measure: str = "sum", test: str | None = None
+    ) -> Connectivity:
         """Return the effective coupling of each pair of neurons, and its significance.
+
+        A significant pair is a correlated one, given all other inputs of the model: it may be connected, or
+        driven by a common input that the model lacks (drift, states of the network, neurons that were
+        not recorded).
 
         Parameters
         ----------
         kernel : str
             Name of the kernel between neurons.
-        measure : {"sum", "norm"}
+        measure : {"sum", "norm", "peak"}
             The number that sums up a kernel: its sum over lags, the total effect of a spike on
-            the potential; or the root of its sum of squares with the sign of the sum, which does
-            not vanish for kernels that change sign.
+            the potential; the root of its sum of squares with the sign of the sum; or its value
+            that is largest in size.  The last two do not vanish for kernels that change sign.
+        test : {"likelihood-ratio", "wald", "none"}, optional
+            "likelihood-ratio" compares the maximum of the likelihood with and without each pair.  It
+            needs a few passes over the data of the fit for all pairs together, at first use, and is
+            kept.  "wald" asks how many standard errors a pair's weights are from 0: it needs only
+            `standard_errors_`, but with few coincidences its p values are often many times too
+            small, and it knows nothing of kernels that grow without bound.  By default the
+            likelihood ratio if the data of the fit are at hand or it is known already, else
+            Wald's test if standard errors are known, and else none.
 
         Returns
         -------
         Connectivity
-            Without significance unless standard errors have been computed: see `standard_errors_`.
+            Without significance if nothing was tested.
 
         Raises
         ------
         ValueError, TypeError
-            If there is no such kernel or measure.
+            If there is no such kernel, measure or test.
+        AttributeError
+            If a test is given by its name, and the data of the fit are not known or a penalty
+            has moved the parameters.
 
         See Also
         --------
+        test_connections : tests with data that are given.
         glmbrian.plotting.plot_connectivity : draws it.
 
         Examples
@@ -849,7 +876,60 @@ class GLMPopulation:
         array([[2.]])
         """
         self._require_kernel(kernel, "kernel")
-        return connectivity(self, kernel, measure, self.known_standard_errors)
+        return connectivity(self, kernel, measure, test)
+
+    def test_connections(
+        self,
+        outputs: Any,
+        inputs: Any = None,
+        mask: ArrayLike | None = None,
+        kernel: str = "coupling",
+        *,
+        epochs: Sequence[tuple[Any, Any]] | None = None,
+    ) -> Connectivity:
+        """Test by its likelihood ratio whether each pair of a kernel is needed, and keep the results.
+
+        A population that `fit_population` has fitted without a penalty or `stable` remembers its
+        data: use `connectivity` instead.
+
+        Parameters
+        ----------
+        outputs, inputs, mask, epochs
+            The data of the fit, as for `log_likelihood`.
+        kernel : str
+            Name of the kernel between neurons.
+
+        Returns
+        -------
+        Connectivity
+            As from `connectivity`, which from now on uses these tests.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for `log_likelihood`; if there is no such kernel; or if a penalty or `stable` has moved
+            the parameters.
+
+        Notes
+        -----
+        Without a pair, the other parameters have another maximum.  The searches for these begin
+        where the Fisher information says, and end when less than 0.005 nats can be gained.  This takes
+        about as many passes over the data as there are sources, instead of a dozen for each.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import glmbrian as glm
+        >>> x, y = np.random.default_rng(0).random((2, 500, 1)) < 0.3
+        >>> y[1:] |= x[:-1]
+        >>> fit = glm.fit_population(y, x, {"coupling": glm.IndicatorBasis(2)}, tol=1e-4)
+        >>> bool(fit.test_connections(y, x).p_value[0, 0] < 1e-9)
+        True
+        """
+        self._require_kernel(kernel, "kernel")
+        require_maximum(self, "this population", "likelihood ratios")
+        keep_likelihood_ratios(self, kernel, outputs, inputs, mask, epochs)
+        return self.connectivity(kernel)
 
     def is_stable(
         self,

@@ -13,7 +13,7 @@ from ..support.validation import plain_array, warn
 from ..timed.data import Aligned, aligned
 from ..timed.requests import steps_of_epochs
 from ..timed.timeline import Timeline
-from .data import by_kernel
+from .data import inputs_of
 from .design import Design
 from .series import EventSeries, Series, as_series, check_trains, largest_values
 
@@ -87,7 +87,7 @@ def recorded(
         The longest window of the kernels.  Steps that count must not follow a gap in the times by
         less, unless their epoch begins there.  By default data may have gaps anywhere.
     """
-    given = by_kernel(inputs, "inputs", kernels)
+    given = inputs_of(inputs, kernels)
     labels = {name: f"inputs[{name!r}]" for name in kernels}
     data = {} if outputs is None else {"outputs": outputs}
     data.update({labels[name]: given[name] for name in kernels})

@@ -1,5 +1,6 @@
 """Choose the strength of a penalty by how well fits predict held-out steps."""
 
+import copy
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,11 +14,18 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.activations import Activation
 from ..core.bases import Basis
 from ..support.progress import Progress
-from ..support.validation import finite_array, flag, integer, real
-from .fitting import check_n_jobs, fit_path, report, warn_of
-from .objective import log_likelihood
+from ..support.validation import finite_array, flag, integer, real, warn
+from ..support.workers import Workers
+from .diagnosis import diagnose, warn_of
+from .finishing import finished
+from .fitting import check_n_jobs, fit_path, fit_task, report
+from .maximum import by_penalty
+from .objective import evaluate, log_likelihood
 from .population import GLMPopulation
 from .task import FitTask
+
+#: How many strengths are compared by default, and over how many powers of ten.
+_N_STRENGTHS, _POWERS_OF_TEN = 10, 3.0
 
 
 @dataclass(frozen=True)
@@ -59,7 +67,7 @@ def select_strength(
     activation: str | Activation = "sigmoid",
     penalty: str = "group",
     *,
-    strengths: ArrayLike,
+    strengths: ArrayLike | None = None,
     n_folds: int = 5,
     groups: Mapping[str, ArrayLike] | None = None,
     penalise_feedback: bool = True,
@@ -85,8 +93,11 @@ def select_strength(
 connect, max_iter, dt, verbose
         As for `fit_population`.
     penalty : {"group", "lasso", "ridge"}
-    strengths : array_like of float, shape (n_strengths,)
-        The strengths to compare, in any order.
+    strengths : array_like of float, shape (n_strengths,), optional
+        The strengths to compare, in any order.  By default ten, evenly spaced on a logarithmic scale
+        over three powers of ten.  The largest is, for "group" and "lasso", the smallest strength
+        at which all penalised weights are 0; and for "ridge" the information about the weight
+        that the data determine best, which this strength halves.
     n_folds : int
         At least 2.  Each neuron needs spikes in at least two of the folds.
     tol : float
@@ -111,7 +122,8 @@ connect, max_iter, dt, verbose
     Warns
     -----
     RuntimeWarning
-        As for `fit_population`.  If the user interrupts the final fit, to all steps, the selection is
+        As for `fit_population`.  If the best strength is the weakest or the strongest of those compared,
+        so that the best of all may lie beyond.  If the user interrupts the final fit, to all steps, the selection is
         returned with the best parameters so far.
 
     Examples
@@ -134,10 +146,7 @@ connect, max_iter, dt, verbose
     started = time.perf_counter()
     if not isinstance(penalty, str):
         raise TypeError(f"penalty must be the name of a penalty, got {penalty!r}")
-    path = finite_array(strengths, "strengths", ("n_strengths",))
-    if path.size == 0 or path.min() < 0:
-        raise ValueError(f"strengths must be one or more numbers of at least 0, got {strengths!r}")
-    path = np.unique(path)[::-1].astype(float)
+    path = None if strengths is None else _checked(strengths)
     n_folds = integer(n_folds, "n_folds", 2)
     tol = real(tol, "tol", 0, strict=True)
     max_iter = integer(max_iter, "max_iter")
@@ -147,6 +156,8 @@ connect, max_iter, dt, verbose
         outputs, inputs, kernels, feedback_basis, activation, penalty, True, groups,
         penalise_feedback, mask, epochs, connect, dt,
     )  # fmt: skip
+    if path is None:
+        path = sensible_strengths(task, tol, max_iter)
     held_out = _folds(task, n_folds)
     n_fits = len(path) * (n_folds + 1)
     with Progress("selecting", n_fits, verbose, unit=" fits") as progress:
@@ -176,12 +187,64 @@ connect, max_iter, dt, verbose
             outcome = fitted
             done += 1
             progress(done)
-    warn_of(outcome, max_iter)
+    strength = float(path[best])
+    found = diagnose(task, outcome, strength)
+    warn_of(outcome, max_iter, found)
     task.warn_of_silence()
-    population = task.population(outcome.parameters)
-    population.fit_ = report(penalty, float(path[best]), outcome, time.perf_counter() - started)
+    _warn_of_edge(path, best, outcome)
+    population = finished(
+        task.population(outcome.parameters), task.rates(), outputs, inputs, mask, epochs,
+        by_penalty(penalty, strength),
+    )  # fmt: skip
+    population.fit_ = report(penalty, strength, outcome, found, time.perf_counter() - started)
     error = scores.std(axis=1, ddof=1) / np.sqrt(n_folds)
-    return StrengthSelection(path, scores, mean, error, float(path[best]), population)
+    return StrengthSelection(path, scores, mean, error, strength, population)
+
+
+def _checked(strengths):
+    path = finite_array(strengths, "strengths", ("n_strengths",))
+    if path.size == 0 or path.min() < 0:
+        raise ValueError(f"strengths must be one or more numbers of at least 0, got {strengths!r}")
+    return np.unique(path)[::-1].astype(float)
+
+
+def sensible_strengths(task: FitTask, tol: float, max_iter: int) -> NDArray[np.float64]:
+    """Return the strengths that `select_strength` compares by default, from strong to weak."""
+    without = copy.copy(task)
+    without.free = task.free & ~(task.penalty.by_column() > 0)
+    outcome = fit_task(without, 0.0, tol, max_iter)
+    who = task.fitted
+    with Workers() as workers:
+        found = evaluate(
+            task.design, who, outcome.parameters[who], task.activation, workers, task.free[who], every=1
+        )
+    gradient = np.where(task.free[who], found.gradient, 0.0)
+    information: Any = found.information  # not None, since `every` is above 0
+    about_each = np.where(task.free[who], np.diagonal(information, axis1=1, axis2=2), 0.0)
+    strongest = task.penalty.of(who).strongest(gradient, about_each).max(initial=0.0)
+    if not strongest > 0:
+        raise ValueError(
+            "strengths must be given, since no penalised weight has an effect in these data: there are "
+            "no inputs, or no neuron has spikes"
+        )
+    return strongest * np.logspace(0, -_POWERS_OF_TEN, _N_STRENGTHS)
+
+
+def _warn_of_edge(path, best, outcome):
+    """Warn if the best strength is the last one at either end, unless nothing can lie beyond."""
+    if len(path) < 2 or path[best] == 0:
+        return
+    if best == len(path) - 1:
+        beyond = f"weaker ones, such as {path[best] / 10:.3g} and {path[best] / 100:.3g}"
+    elif best == 0 and outcome.parameters[:, 1:].any():
+        beyond = f"stronger ones, such as {path[best] * 10:.3g} and {path[best] * 100:.3g}"
+    else:
+        return
+    warn(
+        f"strengths: the best, {path[best]:.3g}, is the {'strongest' if best == 0 else 'weakest'} of those "
+        f"compared, and the best of all may lie beyond; compare also {beyond}",
+        RuntimeWarning,
+    )
 
 
 def _folds(task, n_folds):

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from ..support.validation import real
 from .data import rates_within_bounds
 from .design import Design
+from .maximum import by_stability
 from .objective import likelihood
 from .stability import Setting, checked_setting, log_gains
 from .standard_errors import connections
@@ -72,7 +73,7 @@ def stabilise(
         population.dt,
     )
     stable.fitted_rates = setting.rates
-    stable.why_no_standard_errors = "it was fitted under the constraint of stability"
+    stable.moved_by = by_stability(population.moved_by)
     limit = np.log(bound)
     connected = connections(population)
     free = design.free({name: connected[name] for name in setting.recurrent})

@@ -217,22 +217,29 @@ class FitTask:
 
     def population(self, parameters: NDArray[np.float64]) -> GLMPopulation:
         """Return the population with these parameters, shape (n, n_parameters)."""
-        parameters = self.design.uncentred(parameters)
+        bias, weights, own = self._by_name(self.design.uncentred(parameters))
+        return GLMPopulation(
+            bias, self.kernels, weights, self.feedback_basis, own, self.activation, self.dt
+        )
+
+    def kernels_of(self, parameters: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+        """Return the kernels (n_source, n, window) of parameters, and "feedback" (n, window) if there is any."""
+        _, weights, own = self._by_name(parameters)
+        kernels = {name: basis.kernels(weights[name]) for name, basis in self.kernels.items()}
+        if self.feedback_basis is not None:
+            kernels["feedback"] = self.feedback_basis.kernels(own)
+        return kernels
+
+    def _by_name(self, parameters):
+        """Return bias, weights and feedback weights, wherever the design has these columns."""
         shared = None
+        parameters = parameters.copy()
         if self._shared is not None:
             everyone, columns = np.arange(self.n)[:, np.newaxis], self._shared_columns()
             shared = parameters[everyone, columns]
             parameters[everyone, columns] = 0.0
         bias, weights, own = self.design.by_name(parameters)
-        return GLMPopulation(
-            bias,
-            self.kernels,
-            weights,
-            self.feedback_basis,
-            own if shared is None else shared,
-            self.activation,
-            self.dt,
-        )
+        return bias, weights, own if shared is None else shared
 
 
 def checked_strength(strength: Any, name: str = "strength") -> float:

@@ -1,0 +1,190 @@
+"""What a fit could not determine: kernels without bound, directions without information, by name."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..support.validation import warn
+from ..support.workers import Workers
+from .maximiser import MOST_EXACT_COST, Outcome
+from .separation import separating_directions
+from .undetermined import Undetermined, undetermined_directions
+
+if TYPE_CHECKING:
+    from .task import FitTask
+
+#: The name of the feedback kernel among those of inputs.
+FEEDBACK = "feedback"
+
+#: A kernel grows at the lags where a direction has more than this fraction of its largest value.
+_GROWS = 1e-4
+
+#: A kernel is undetermined at the lags where directions without information are more than this part of all
+#: that its basis can do there.
+_MUCH = 0.25
+
+_MOST_LISTED = 5
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What the data of a fit leave open.
+
+    Attributes
+    ----------
+    unbounded : dict of str to ndarray of bool, shape (n_source, n, window)
+        By kernel, the lags at which it grows without bound; "feedback": shape (n, window).
+    undetermined : list of Undetermined
+    undetermined_lags : dict of str to ndarray of bool
+        By kernel, the lags at which directions without information change it most; as `unbounded`.
+    unnamed : list of int
+        Neurons whose likelihood has no maximum, though no single kernel is to blame.
+    """
+
+    unbounded: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
+    undetermined: list[Undetermined] = field(default_factory=list)
+    undetermined_lags: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
+    unnamed: list[int] = field(default_factory=list)
+
+
+def diagnose(task: "FitTask", outcome: Outcome, strength: float) -> Diagnosis:
+    """Find what the data leave open, and correct the `status` of an outcome accordingly.
+
+    Parameters
+    ----------
+    task : FitTask
+    outcome : Outcome
+        Of all neurons.
+    strength : float
+        Of the penalty.
+    """
+    design = task.design
+    used = task.free & ~(strength * task.penalty.by_column() > 0)
+    ended = np.flatnonzero(np.isin(outcome.status, ("converged", "separated")))
+    if not used[:, 1:].any() or not ended.size:
+        return Diagnosis()
+    all_together = _is_cheap(design, len(ended))
+    everything = [np.arange(design.n_parameters)[np.newaxis]]
+    by_source = [columns.T for columns in design.columns.values() if columns.size]
+    if design.n_own:
+        by_source.append(np.arange(design.n_common, design.n_parameters)[np.newaxis])
+    with Workers() as workers:
+        directions = np.zeros(outcome.parameters.shape)
+        directions[ended] = separating_directions(
+            design, ended, outcome.parameters[ended], task.activation, used[ended],
+            outcome.gain[ended], everything if all_together else by_source, workers,
+        )  # fmt: skip
+        terms = task.activation.silence_terms(task.start()[:, 0])
+        weights = -terms[1] * terms[2] * design.n_rows
+        together = design.n_common**2 <= MOST_EXACT_COST * design.cost_of_pass(len(ended))
+        fitted = np.zeros_like(used)
+        fitted[ended] = used[ended]
+        undetermined, axes = undetermined_directions(design, weights, fitted, together, workers)
+    found = directions.any(axis=1)
+    unnamed = np.flatnonzero((outcome.status == "separated") & ~found)
+    if all_together:
+        # There is a maximum, though far away, and next to nothing to gain.
+        outcome.status[unnamed] = "converged"
+        unnamed = unnamed[:0]
+    outcome.status[found] = "separated"
+    unbounded = {
+        name: np.abs(kernels) > _GROWS * np.abs(kernels).max(initial=0.0)
+        for name, kernels in task.kernels_of(directions).items()
+    }
+    return Diagnosis(
+        unbounded if found.any() else {},
+        undetermined,
+        _lags(task, axes) if undetermined else {},
+        unnamed.tolist(),
+    )
+
+
+def _is_cheap(design, n_neurons):
+    """Whether the products of all columns of each neuron cost about as much as a pass over the data."""
+    return n_neurons * design.n_parameters**2 <= MOST_EXACT_COST * design.cost_of_pass(n_neurons)
+
+
+def _lags(task, axes):
+    """Return by kernel the lags at which some axes (n, n_parameters, m) change it most."""
+    shares: dict[str, np.ndarray] = {}
+    for axis in np.moveaxis(axes, 2, 0):
+        for name, kernels in task.kernels_of(axis).items():
+            norms = np.linalg.norm(kernels, axis=-1, keepdims=True)
+            own = np.square(kernels / np.where(norms > 0, norms, 1.0))
+            shares[name] = shares.get(name, 0.0) + own
+    lags = {}
+    for name, share in shares.items():
+        basis = task.feedback_basis if name == FEEDBACK else task.kernels[name]
+        functions, sizes, _ = np.linalg.svd(basis.matrix, full_matrices=False)
+        whole = np.square(functions[:, sizes > 1e-9 * sizes[0]]).sum(axis=1)
+        lags[name] = (share > _MUCH * whole) & (whole > 0)
+    return lags
+
+
+def warn_of(outcome: Outcome, max_iter: int, diagnosis: Diagnosis) -> None:
+    """Warn of neurons whose fit did not reach a maximum, and of what the data leave open."""
+
+    def those(status):
+        return np.flatnonzero(outcome.status == status).tolist()
+
+    if those("separated"):
+        warn(_said_of_separation(those("separated"), diagnosis), RuntimeWarning)
+    harmful = [each for each in diagnosis.undetermined if not each.is_silent]
+    if harmful:
+        more = len(harmful) - _MOST_LISTED
+        listed = "; ".join(map(str, harmful[:_MOST_LISTED])) + (
+            f"; and {more} more" if more > 0 else ""
+        )
+        warn(
+            f"the inputs do not determine all weights: {listed}. Chance sets these combinations, so "
+            "predictions for inputs that vary more, or faster, may be far off; use fewer or broader "
+            "basis functions, or a ridge penalty (population.fit_.undetermined has the list)",
+            RuntimeWarning,
+        )
+    if those("unfinished"):
+        warn(
+            f"the fit of the neurons {those('unfinished')} did not reach the maximum in "
+            f"max_iter={max_iter} steps",
+            RuntimeWarning,
+        )
+    if those("interrupted"):
+        warn(
+            f"the fit was interrupted: the neurons {those('interrupted')} have the best parameters "
+            "so far, which may be far from the maximum",
+            RuntimeWarning,
+        )
+
+
+def _said_of_separation(neurons, diagnosis):
+    kernels = []
+    for name, lags in diagnosis.unbounded.items():
+        if name == FEEDBACK:
+            kernels += [f"the feedback of neuron {i}" for i in np.flatnonzero(lags.any(axis=-1))]
+        else:
+            kernels += [
+                f"{name!r} from source {j} to neuron {i}" for j, i in np.argwhere(lags.any(axis=-1))
+            ]
+    more = len(kernels) - _MOST_LISTED
+    named = ", ".join(kernels[:_MOST_LISTED]) + (f", and {more} more" if more > 0 else "")
+    grows = (
+        f"these kernels grow without bound: {named}" if kernels else "some weights grew without bound"
+    )
+    advice = "Take their large weights for minus (or plus) infinity"
+    if FEEDBACK in diagnosis.unbounded and diagnosis.unbounded[FEEDBACK].any():
+        advice += (
+            ". For a refractory period that is right: leave it as it is, or put its lags into one function "
+            "of a CustomBasis. A penalty would soften it, so if other kernels need one, set "
+            "penalise_feedback=False"
+        )
+    if any(name != FEEDBACK and lags.any() for name, lags in diagnosis.unbounded.items()):
+        advice += (
+            ". A penalty (penalty=, with penalise_feedback=False to keep refractory periods) keeps "
+            "kernels from inputs finite, and so do fewer functions, or leaving pairs out by connect="
+        )
+    return (
+        f"the likelihood of the neurons {neurons} has no finite maximum, since their inputs predict some "
+        f"steps without a spike, or with one, perfectly (separation): {grows}. {advice}; "
+        "population.fit_.unbounded says at which lags"
+    )

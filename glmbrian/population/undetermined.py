@@ -1,0 +1,264 @@
+"""Directions of kernels about which the recorded inputs say nothing, or next to nothing.
+
+A stimulus that varies slowly does not tell kernels apart that differ in fast wiggles only: the fit then
+sets these by chance, and predicts badly where the stimulus is faster.  A direction is called
+undetermined if the inputs vary along it by far less than white noise of the same variance would, and if
+this is so little that chance moves the potentials under that noise by one or more.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..support.workers import Workers
+from .design import Design
+
+#: The inputs vary along an undetermined direction by less than this fraction of what white noise would,
+#: and the information about it is less than that of the second number of steps of Fisher weight 1.
+_LEAST_VARIATION, _LEAST_INFORMATION = 1e-3, 1.0
+
+#: Eigenvalues of a basis below this fraction of the largest one are rounding.
+_FLAT = 1e-10
+
+#: A source whose variance is below this fraction of its mean square is constant.
+_CONSTANT = 1e-13
+
+#: A source belongs to a direction if it has this part of it.
+_PART = 0.05
+
+
+@dataclass(frozen=True)
+class Undetermined:
+    """Combinations of basis functions that the data of a fit do not determine.
+
+    Attributes
+    ----------
+    sources : list of (str, int)
+        The kernel and the source; several if their kernels can replace each other.
+    neurons : list of int
+        The neurons whose kernels these are.
+    n_combinations : int
+        Number of independent combinations of functions without information.
+    n_functions : int
+        Number of functions of these kernels, all together.
+    is_silent : bool
+        Whether the source is 0 all the time.  Its weights are then 0.
+
+    Examples
+    --------
+    >>> import numpy as np, glmbrian as glm
+    >>> y = np.random.default_rng(0).random((500, 1)) < 0.3
+    >>> fit = glm.fit_population(y, np.zeros((500, 1)), glm.IndicatorBasis(2))
+    >>> fit.fit_.undetermined
+    [Undetermined(sources=[('stimulus', 0)], neurons=[0], n_combinations=2, n_functions=2, is_silent=True)]
+    """
+
+    sources: list[tuple[str, int]]
+    neurons: list[int]
+    n_combinations: int
+    n_functions: int
+    is_silent: bool
+
+    def __str__(self) -> str:
+        names = " and ".join(f"kernel {name!r} from source {source}" for name, source in self.sources)
+        return (
+            f"of the {self.n_functions} functions of {names}, {self.n_combinations} "
+            f"{'combination has' if self.n_combinations == 1 else 'combinations have'} next to no "
+            f"information (neurons {_listed(self.neurons)})"
+        )
+
+
+def _listed(numbers):
+    shown = ", ".join(map(str, numbers[:6]))
+    return f"{shown} and {len(numbers) - 6} more" if len(numbers) > 6 else shown
+
+
+@dataclass(frozen=True)
+class _Moments:
+    """What one pass over the inputs gives: products of columns, variances and mean squares of sources."""
+
+    products: NDArray[np.float64] | None
+    by_source: dict[str, NDArray[np.float64]]
+    variances: dict[str, NDArray[np.float64]]
+    squares: dict[str, NDArray[np.float64]]
+
+
+def undetermined_directions(
+    design: Design,
+    weights: NDArray[np.float64],
+    used: NDArray[np.bool_],
+    all_together: bool,
+    workers: Workers,
+) -> tuple[list[Undetermined], NDArray[np.float64]]:
+    """Return directions of the common columns without information, and how far each parameter is in them.
+
+    Parameters
+    ----------
+    design : Design
+    weights : ndarray of float, shape (n,)
+        The sum of the Fisher weights of all steps, for each neuron.
+    used : ndarray of bool, shape (n, n_parameters)
+        The parameters that are neither held at 0 nor penalised.
+    all_together : bool
+        Whether to search also for kernels that can replace each other.
+    workers : Workers
+
+    Returns
+    -------
+    found : list of Undetermined
+    axes : ndarray of float, shape (n, n_parameters, n_axes)
+        Orthogonal to each other in the space of kernels; padded with zeros.
+    """
+    moments = _moments(design, all_together, workers)
+    sources = list(_sources(design, moments))
+    smallest = _smallest_together(design, sources, moments.products)
+    merged: dict[tuple, list[int]] = {}
+    axes: list[list[NDArray[np.float64]]] = []
+    for neuron, weight in enumerate(weights):
+        axes.append([])
+        limit = min(_LEAST_VARIATION, _LEAST_INFORMATION / max(weight, _LEAST_INFORMATION))
+        for *what, own in _of_neuron(design, moments, sources, used[neuron], limit, smallest < limit):
+            merged.setdefault(tuple(what), []).append(neuron)
+            axes[-1].append(own)
+    found = [
+        Undetermined(list(names), neurons, size, n_functions, is_silent)
+        for (names, size, n_functions, is_silent), neurons in merged.items()
+    ]
+    n_axes = max((sum(part.shape[1] for part in own) for own in axes), default=0)
+    padded = np.zeros((design.n, design.n_parameters, n_axes))
+    for neuron, own in enumerate(axes):
+        if own:
+            whole = np.hstack(own)
+            padded[neuron, :, : whole.shape[1]] = whole
+    return found, padded
+
+
+def _moments(design, all_together, workers):
+    nobody = np.empty(0, dtype=np.int64)
+
+    def of_block(block):
+        common = design.rows(block, nobody).common
+        products, by_source = None, {}
+        if all_together:
+            products = common.T @ common
+        else:
+            for name, columns in design.columns.items():
+                parts = common[:, columns.T].transpose(1, 2, 0)
+                by_source[name] = parts @ parts.swapaxes(1, 2)
+        sums = {}
+        for name, series in design.inputs.items():
+            x = np.concatenate([series.read(start, stop) for _, start, stop in block]).astype(float)
+            if design.mask is not None:
+                x = x[np.concatenate([design.mask[start:stop] for _, start, stop in block])]
+            sums[name] = np.stack([x.sum(axis=0), np.square(x).sum(axis=0)])
+        return common.sum(axis=0), products, by_source, sums
+
+    total = None
+    for part in workers.map(of_block, design.blocks):
+        total = part if total is None else _added(total, part)
+    mean, products, by_source, sums = total
+    n = design.n_rows
+    mean = mean / n
+    if products is not None:
+        products = products / n - np.outer(mean, mean)
+        for name, columns in design.columns.items():
+            own = columns.T
+            by_source[name] = products[own[:, :, np.newaxis], own[:, np.newaxis, :]]
+    else:
+        for name, columns in design.columns.items():
+            means = mean[columns.T]
+            by_source[name] = by_source[name] / n - means[:, :, np.newaxis] * means[:, np.newaxis, :]
+    squares = {name: own[1] / n for name, own in sums.items()}
+    variances = {name: squares[name] - np.square(own[0] / n) for name, own in sums.items()}
+    return _Moments(products, by_source, variances, squares)
+
+
+def _added(first, second):
+    if isinstance(first, dict):
+        return {name: first[name] + second[name] for name in first}
+    if isinstance(first, tuple):
+        return tuple(_added(a, b) for a, b in zip(first, second))
+    return None if first is None else first + second
+
+
+@dataclass(frozen=True)
+class _Source:
+    """One source of one kernel, apart from the others.
+
+    Attributes
+    ----------
+    name : (str, int)
+    columns : ndarray of int, shape (n_basis,)
+    axes : ndarray of float, shape (n_basis, m)
+        Combinations of functions along which white noise of the source's variance varies by 1.
+    values : ndarray of float, shape (m,)
+        The variance of the data along them, in increasing order.
+    """
+
+    name: tuple[str, int]
+    columns: NDArray[np.int64]
+    axes: NDArray[np.float64]
+    values: NDArray[np.float64]
+
+
+def _sources(design, moments):
+    for name, columns in design.columns.items():
+        basis = design.kernels[name].matrix
+        values, vectors = np.linalg.eigh(basis.T @ basis)
+        kept = values > _FLAT * values[-1]
+        whitened = vectors[:, kept] / np.sqrt(values[kept])
+        for source, variance in enumerate(moments.variances[name]):
+            if variance <= _CONSTANT * moments.squares[name][source]:
+                n_basis = len(columns)
+                yield _Source((name, source), columns[:, source], np.eye(n_basis), np.zeros(n_basis))
+                continue
+            axes = whitened / np.sqrt(variance)
+            found, turned = np.linalg.eigh(axes.T @ moments.by_source[name][source] @ axes)
+            yield _Source((name, source), columns[:, source], axes @ turned, found)
+
+
+def _of_neuron(design, moments, sources, used, limit, may_replace) -> Iterator[tuple]:
+    """Yield sources, numbers of combinations and of functions, silence, and axes (n_parameters, m)."""
+    left = []
+    for source in sources:
+        if not used[source.columns].all():
+            continue
+        axes = np.zeros((design.n_parameters, source.axes.shape[1]))
+        axes[source.columns] = source.axes
+        n_found = int(np.count_nonzero(source.values < limit))
+        if n_found:
+            name, number = source.name
+            silent = bool(moments.squares[name][number] == 0)
+            yield (source.name,), n_found, len(source.columns), silent, axes[:, :n_found]
+        left.append((source, axes[:, n_found:]))
+    if not may_replace or not left:
+        return
+    # Kernels of several sources that can replace each other
+    axes = np.hstack([own for _, own in left])
+    common = axes[: design.n_common]
+    values, turned = np.linalg.eigh(common.T @ moments.products @ common)
+    turned = turned[:, values < limit]
+    if not turned.shape[1]:
+        return
+    ends = np.cumsum([own.shape[1] for _, own in left])[:-1]
+    shares = np.array([np.square(part).sum() for part in np.split(turned, ends)])
+    there = [source for (source, _), share in zip(left, shares) if share > _PART * shares.max()]
+    n_functions = sum(len(source.columns) for source in there)
+    names = tuple(source.name for source in there)
+    yield names, turned.shape[1], n_functions, False, axes @ turned
+
+
+def _smallest_together(design, sources, products):
+    """Return the smallest variance along any combination of kernels that vary on their own."""
+    varying = [source for source in sources if source.values[-1] > 0]
+    if products is None or not varying:
+        return np.inf
+    axes = np.zeros((design.n_common, sum(source.axes.shape[1] for source in varying)))
+    start = 0
+    for source in varying:
+        stop = start + source.axes.shape[1]
+        axes[source.columns, start:stop] = source.axes
+        start = stop
+    return np.linalg.eigvalsh(axes.T @ products @ axes)[0]
