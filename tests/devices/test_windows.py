@@ -20,7 +20,9 @@ from glmbrian.devices.problem import HiddenLayers, Inputs, Network, Testing, Tra
 from glmbrian.support.progress import Silent
 
 KINDS = {
-    "raised cosines": lambda window: glm.RaisedCosineBasis(2, window, a=4.0, dt=12 / window),
+    "raised cosines": lambda window: glm.RaisedCosineBasis(
+        2, window, a=4.5 / np.log1p(0.3 * window), dt=0.3
+    ),
     "exponentials": lambda window: glm.ExponentialBasis([2.0, 15.0], window),
     "indicators": glm.IndicatorBasis,
     "custom": lambda window: glm.CustomBasis(
@@ -87,6 +89,13 @@ def cases(*marks):
         pytest.param(case, marks=[*marks, *(rest if case not in USUAL else [])], id="-".join(map(str, case)))
         for case in CASES
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_last_lag_is_silent(kind):
+    """Devices leave silent lags at the end out."""
+    for window in (SHORT, SHORT + 1, LONG, LONG + 1):
+        assert KINDS[kind](window).matrix[-1].any()
 
 
 def test_usual_cases_have_all_pairs_of_values():
