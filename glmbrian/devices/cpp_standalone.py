@@ -31,6 +31,7 @@ from .program import (
     write_headers,
     write_training,
 )
+from .replicas import compiled_replicas
 
 __all__ = ["CompilerNotFound", "CppStandalone", "find_compiler"]
 
@@ -86,6 +87,9 @@ class CppStandalone(CompiledDevice):
 
     def command(self, folder, network, n_phases):
         return [str(folder / "main")], None
+
+    def compiled_replicas(self, network, training, n_items):
+        return compiled_replicas(network, training, n_items)
 
     def setting(self, network):
         return [_chosen_compiler(), find_compiler()]

@@ -39,6 +39,7 @@ from ..support.scratch import is_full, scratch_folder
 from ..support.validation import finite_array
 from .base import Device
 from .problem import Inputs, Network, Outcome, Parameters, Testing, Timing, Training
+from .replicas import repeat_last
 
 #: The headers that every program includes.
 HEADERS = ("schedule.hpp", "gradients.hpp", "encoder.hpp", "job.hpp", "hash.hpp")
@@ -66,6 +67,10 @@ class CompiledDevice(Device):
     def setting(self, network: Network) -> list[Any]:
         """Return what the code depends on besides the network, as a list that JSON can hold."""
 
+    def compiled_replicas(self, network: Network, training: Training, n_items: int) -> int:
+        """Return for how many replicas to compile the program that trains those of `network`."""
+        return network.n_replicas
+
     def check(self, network, training=None, inputs=None):
         parts = {"activation": network.activation, "objective": network.objective}
         if network.hidden.sizes and training is not None:
@@ -88,11 +93,14 @@ class CompiledDevice(Device):
         network = network.without_silent_lags()
         shares = network.shares(training)
         part = replace(network, n_replicas=shares[0].stop)
+        compiled = self.compiled_replicas(part, training, len(inputs))
+        program = replace(part, n_replicas=compiled)
 
         def job_writer(share):
             def write_job(job):
                 own, settings = parameters.of_replicas(share, network), training.of_replicas(share)
-                write_training(job, part, own, inputs, labels, settings)
+                own, settings = repeat_last(compiled, part, own, settings)
+                write_training(job, program, own, inputs, labels, settings)
 
             return write_job
 
@@ -100,12 +108,13 @@ class CompiledDevice(Device):
         history = np.empty((training.n_epochs, network.n_replicas))
         n_phases = 2 * training.n_epochs * len(inputs)
         writers = [job_writer(share) for share in shares]
-        with self.finished_runs(part, writers, n_phases, progress) as (jobs, timing):
+        with self.finished_runs(program, writers, n_phases, progress) as (jobs, timing):
             for job, share in zip(jobs, shares):
-                read, own = read_parameters(job, part), learned.of_replicas(share, network)
+                read = read_parameters(job, program).of_replicas(slice(0, part.n_replicas), part)
+                own = learned.of_replicas(share, network)
                 for array, values in zip(own.arrays_of_all, read.arrays_of_all):
                     array[:] = values
-                history[:, share] = read_history(job, part)
+                history[:, share] = read_history(job, program)[:, : part.n_replicas]
         return learned, history, timing
 
     def test(self, network, parameters, inputs, testing, progress):

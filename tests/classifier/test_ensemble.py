@@ -10,7 +10,8 @@ from sklearn.base import clone
 
 import glmbrian as glm
 from glmbrian.classifier.settings import make_network
-from glmbrian.devices.problem import Training
+from glmbrian.devices.problem import Parameters, Training
+from glmbrian.devices.replicas import compiled_replicas, repeat_last
 
 DIGITS = glm.datasets.load_mnist((5, 7), 20, 0)
 X, Y = DIGITS.X_train, DIGITS.y_train
@@ -80,6 +81,36 @@ def test_shares_are_of_one_length_and_cover_all(n_replicas, n_jobs):
     assert {replica for share in shares for replica in range(n_replicas)[share]} == set(
         range(n_replicas)
     )
+
+
+def test_ensembles_of_many_sizes_share_programs_unless_training_takes_longer_than_compiling():
+    network = make_network(glm.GLMClassifier(n_steps=8), 784, 2, glm.RaisedCosineBasis(8, 8))
+
+    def compiled(n_replicas, n_epochs):
+        training = Training(np.ones(n_replicas), n_epochs, 1, input_key=1, order_key=2)
+        return compiled_replicas(replace(network, n_replicas=n_replicas), training, 1000)
+
+    assert [compiled(n, 10) for n in range(1, 18)] == [1, 2, 4, 4] + [8] * 4 + [16] * 8 + [32]
+    assert [compiled(n, 10_000) for n in range(1, 18)] == list(range(1, 18))
+
+
+def test_replicas_that_fill_a_program_up_repeat_the_last():
+    network = make_network(glm.GLMClassifier("rate", n_steps=4), 5, 2, glm.IndicatorBasis(3))
+    network = replace(network, n_replicas=3)
+    random = np.random.default_rng(0)
+    parameters = Parameters(random.random((5, 6, 3)), random.random((6, 3)), random.random(6))
+    training = Training(
+        random.random(3), 1, 1, input_key=1, order_key=2, sample_weights=random.random((3, 7))
+    )
+    more, settings = repeat_last(5, network, parameters, training)
+    for array, repeated, axis in zip(parameters.arrays, more.arrays, (1, 0, 0)):
+        replicas = np.split(repeated, 5, axis)
+        np.testing.assert_array_equal(np.concatenate(replicas[:3], axis), array)
+        np.testing.assert_array_equal(replicas[3], replicas[2])
+        np.testing.assert_array_equal(replicas[4], replicas[2])
+    expected = training.learning_rates[[0, 1, 2, 2, 2]]
+    np.testing.assert_array_equal(settings.learning_rates, expected)
+    np.testing.assert_array_equal(settings.sample_weights, training.sample_weights[[0, 1, 2, 2, 2]])
 
 
 @pytest.mark.compiled

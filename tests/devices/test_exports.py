@@ -1,9 +1,12 @@
 """Exported projects: they train as `fit` does, refuse wrong settings, and detect any change."""
 
+import os
 import shutil
 import subprocess
+import sys
 import zlib
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,25 +20,63 @@ pytestmark = pytest.mark.compiled
 FEW = glm.datasets.load_mnist((5, 7), 20, 20)
 
 
+#: More lags than Brian's code spells out.
+BASIS = glm.CustomBasis(np.random.default_rng(0).random((64, 2)) / 8)
+
+
 def make_classifier(**parameters):
-    settings = dict(n_epochs=2, n_steps=3, n_basis=2, random_state=3, verbose=False)
+    settings = dict(n_epochs=2, n_steps=66, basis=BASIS, random_state=3, verbose=False)
     return glm.GLMClassifier("rate", **{**settings, **parameters})
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    """A project that has run."""
-    folder = tmp_path_factory.mktemp("exported") / "project"
+    """A project that was moved, and built and run without what this process and its package have."""
+    written = tmp_path_factory.mktemp("exported") / "project"
+    folder = tmp_path_factory.mktemp("moved") / "project"
     classifier = make_classifier()
     before = dict(vars(classifier))
-    classifier.export(FEW.X_train, FEW.y_train, folder)
+    classifier.export(FEW.X_train, FEW.y_train, written)
     with pytest.raises(OSError, match="has not run yet"):
-        glm.GLMClassifier.load(folder)
+        glm.GLMClassifier.load(written)
     with pytest.raises(ValueError, match="directory must be new or empty"):
-        classifier.export(FEW.X_train, FEW.y_train, folder)
-    subprocess.run(["make", "run"], cwd=folder, check=True, capture_output=True)
+        classifier.export(FEW.X_train, FEW.y_train, written)
     assert vars(classifier) == before
+    written.rename(folder)
+    assert_self_contained(folder)
+    build(folder)
+    assert_reads_only(folder, (folder / "make.deps").read_text())
     return folder
+
+
+def build(folder, **environment):
+    """Run ``make run`` with nothing of this process's environment but the path of its programs."""
+    path = os.pathsep.join(["/usr/local/bin", "/usr/bin", "/bin"])
+    subprocess.run(
+        ["make", "run"],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+        env={"PATH": path, **environment},
+    )
+
+
+def assert_self_contained(folder):
+    """No file names the package's folder or that of the Python environment."""
+    package = Path(glm.__file__).resolve().parent
+    python = Path(sys.prefix)
+    for path in folder.rglob("*"):
+        for place in (package, package.parent, python / "include", python / "lib"):
+            assert not path.is_file() or os.fsencode(place) not in path.read_bytes(), (path, place)
+
+
+def assert_reads_only(folder, dependencies):
+    """What the compiler reads is in the project, as make's list of dependencies says."""
+    files = dependencies.replace("\\\n", " ").split()
+    read = [name for name in files if not name.endswith(":")]
+    assert "objects.h" in read and "presentations.hpp" in read
+    assert all((folder / name).resolve().is_relative_to(folder.resolve()) for name in read
+               if not name.startswith(("/usr/", "/opt/")))  # fmt: skip
 
 
 @pytest.fixture
@@ -69,10 +110,14 @@ def assert_same(one, other):
     assert one.n_presentations_ == other.n_presentations_ and one.streams_ == other.streams_
 
 
+def parameters_of(classifier):
+    return {**classifier.get_params(), "basis": classifier.basis.matrix.tolist()}
+
+
 def test_it_trains_as_fit_does(project):
     exported, classifier = glm.GLMClassifier.load(project), fit(make_classifier())
     assert_same(exported, classifier)
-    assert exported.get_params() == classifier.get_params()
+    assert parameters_of(exported) == parameters_of(classifier)
     for one in (exported, classifier):
         one.partial_fit(FEW.X_train, FEW.y_train)
     assert_same(exported, classifier)
@@ -87,7 +132,7 @@ def test_changed_settings_are_read_back(copy):
     exported = glm.GLMClassifier.load(copy)
     classifier = fit(make_classifier(**changed))
     assert_same(exported, classifier)
-    assert exported.get_params() == classifier.get_params()
+    assert parameters_of(exported) == parameters_of(classifier)
     assert exported.n_presentations_ == 5 * 40
     # Settings that are changed after the run are not adopted.
     change_setting(copy, "n_epochs", 50)

@@ -5,20 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from brian2 import prefs
+from by_hand import learn_by_hand, make_start
 from conftest import in_numpy_and_compiled
 
 import glmbrian as glm
-from glmbrian.core.credit import Baseline, get_credit
+from glmbrian.core.credit import get_credit
 from glmbrian.core.objectives import get_objective
-from glmbrian.core.randomness import hidden_key, shuffled, uniforms
-from glmbrian.core.rate_code import rate_encode
 from glmbrian.devices import get_device
 from glmbrian.devices.problem import (
     HiddenLayers,
     Inputs,
-    LayerParameters,
     Network,
-    Parameters,
     Testing,
     Training,
 )
@@ -57,87 +54,9 @@ def make_network(
     )
 
 
-def make_start(network):
-    random = np.random.default_rng(3)
-    layers = [
-        LayerParameters(
-            random.normal(size=(layer.n_inputs, layer.n, layer.basis.n_basis)) * 0.3,
-            random.normal(size=(layer.n, layer.n_feedback)),
-            random.normal(size=layer.n) - 1,
-        )
-        for layer in network.layers
-    ]
-    return Parameters(*layers[-1].arrays, tuple(layers[:-1]))
-
-
 def make_training(**changes):
     training = Training(np.array([0.5]), N_EPOCHS, 1, input_key=4, order_key=5, output_key=6)
     return replace(training, **changes)
-
-
-def learn_by_hand(network, start, training):
-    """Apply `glmbrian.learning` presentation by presentation."""
-    learned, history = start.copy(), []
-    averaged = [np.zeros_like(array) for array in learned.arrays_of_all]
-    baseline, n_done = Baseline(), 0
-    weights = training.sample_weights
-    weights = np.ones(N) if weights is None else weights[0]
-    for epoch in range(training.n_epochs):
-        order, values, batch = shuffled(training.order_key, epoch, N), [], []
-        for item in order:
-            layers = [
-                glm.learning.Layer(
-                    shape.basis,
-                    layer.weights,
-                    layer.bias,
-                    shape.feedback_basis,
-                    None if shape.feedback_basis is None else layer.feedback,
-                )
-                for shape, layer in zip(network.layers, learned.layers)
-            ]
-            x = rate_encode(INPUTS.levels([item]), training.input_key, [n_done], N_STEPS)[0]
-            draws = [
-                uniforms(hidden_key(training.output_key, number), n_done, np.arange(N_STEPS)[:, None],
-                         np.arange(n))
-                for number, n in enumerate(network.hidden.sizes)
-            ]  # fmt: skip
-            settings = dict(rule=network.objective, credit=network.credit)
-            value, _, _ = glm.learning.layered_gradient(x, LABELS[item], layers, draws, **settings)
-            _, gradients, _ = glm.learning.layered_gradient(
-                x, LABELS[item], layers, draws, baseline=baseline.value(value), **settings
-            )
-            weight = weights[item]
-            if weight:
-                baseline.add(value)
-            values.append(weight * value)
-            batch.append((weight, gradients))
-            factor = 1.0 if training.rate_factors is None else training.rate_factors[n_done]
-            n_done += 1
-            if len(batch) == training.batch_size or len(values) == N:
-                n_counted = max(1, sum(weight != 0 for weight, _ in batch))
-                rate = factor * training.learning_rates[0] / n_counted
-                for weight, gradients in batch:
-                    for layer, gradient in zip(learned.layers, gradients):
-                        layer.weights += rate * weight * gradient.weights
-                        layer.bias += rate * weight * gradient.bias
-                        if gradient.feedback is not None:
-                            layer.feedback += rate * weight * gradient.feedback
-                batch = []
-        history.append(sum(values) / weights.sum())
-        rates = training.learning_rates[0] * (
-            np.ones(n_done) if training.rate_factors is None else training.rate_factors
-        )
-        updates = [n for n in range(N) if (n + 1) % training.batch_size == 0 or n + 1 == N]
-        total = sum(rates[epoch * N + n] for n in updates)
-        for layer in learned.layers:
-            layer.weights *= np.exp(-training.weight_decay * total)
-            layer.feedback *= np.exp(-training.weight_decay * total)
-        if epoch >= training.n_epochs - training.n_averaged:
-            for total, array in zip(averaged, learned.arrays_of_all):
-                total += array / training.n_averaged
-    if training.n_averaged:
-        learned = Parameters.of_arrays(averaged)
-    return learned, np.array(history)
 
 
 CASES = {
@@ -173,7 +92,7 @@ def test_two_hundred_presentations_equal_the_maths(case, place):
     start = make_start(network)
     before = start.copy()
     learned, history, _ = get_place(place).train(network, start, INPUTS, LABELS, training, Silent())
-    expected, log_likelihoods = learn_by_hand(network, start, training)
+    expected, log_likelihoods = learn_by_hand(network, start, INPUTS, LABELS, training)
     for array, want in zip(learned.arrays_of_all, expected.arrays_of_all):
         np.testing.assert_allclose(array, want, rtol=0, atol=1e-9)
     np.testing.assert_allclose(history[:, 0], log_likelihoods, rtol=0, atol=1e-9)
@@ -195,7 +114,7 @@ def test_flips_equal_the_maths():
     network, training = make_network((4, 3), credit="flip"), make_training(n_epochs=1)
     start = make_start(network)
     learned, _, _ = get_place("numpy").train(network, start, INPUTS, LABELS, training, Silent())
-    expected, _ = learn_by_hand(network, start, training)
+    expected, _ = learn_by_hand(network, start, INPUTS, LABELS, training)
     for array, want in zip(learned.arrays_of_all, expected.arrays_of_all):
         np.testing.assert_allclose(array, want, rtol=0, atol=1e-9)
     with pytest.raises(ValueError, match="credit 'flip' has no C.. form.*device must be 'runtime'"):
