@@ -254,8 +254,9 @@ def _make_outputs(network):
         kept="u * int(rate == 0)",
         lines=lines,
         variables=["rate", "share", *gradients],
-        integers=["clamp", "period", "spike_count", "first_spike"],
-        threshold=f"(clamp > 0 and (step + 1) % period == 0) or (clamp == 0 and {_SPIKES})",
+        integers=["clamp", "period", "start", "spike_count", "first_spike"],
+        threshold=f"(clamp > 0 and step + 1 >= start and (step + 1 - start) % period == 0) "
+        f"or (clamp == 0 and {_SPIKES})",
         reset=[
             "spike_count += 1",
             "first_spike = first_spike * int(first_spike >= 0) + step * int(first_spike < 0)",
@@ -269,6 +270,7 @@ def _make_outputs(network):
         "share": "share(i)",
         "clamp": "clamp(i)",
         "period": "period()",
+        "start": "start()",
         **new_values,
     }
     response = [*records, "spike_count", "first_spike"]

@@ -70,10 +70,11 @@ public:
     int clamp(int i) const
     {
         if (!schedule_.job.train) return 0;
-        // In the kernels, neurons clamped to 1 spike every `period` steps.
-        return phase_ == respond && schedule_.desired(period() - 1, i % N_CLASSES) ? 1 : -1;
+        // In the kernels, neurons clamped to 1 spike every `period` steps, from step `start` on.
+        return phase_ == respond && schedule_.desired(start() - 1, i % N_CLASSES) ? 1 : -1;
     }
     int period() const { return (int)std::min(schedule_.job.target_period, (int64_t)INT32_MAX); }
+    int start() const { return schedule_.job.target_start ? (int)schedule_.job.target_start : period(); }
 
     // Values for the neurons of a layer; layers are counted from the input on.
     double bias(int layer, int i) const { return bias_[layer][i]; }
