@@ -212,9 +212,10 @@ def _add_classifier_options(command):
         "weight_scale": dict(type=float, metavar="SCALE",
                              help="initial weights are uniform within +-SCALE"),
         "bias_init": dict(type=_bias, metavar="BIAS",
-                          help="initial biases: a number or 'uniform'"),
+                          help="initial biases: a number, 'auto' or 'uniform'"),
         "activation": dict(choices=BUILT_IN_ACTIVATIONS, help="spike probability as a function of the potential"),
         "target_period": dict(type=int, metavar="N", help="period of the desired spike train (rate)"),
+        "target_start": dict(type=int, metavar="STEP", help="step of the first desired spike (rate)"),
         "on_silence": dict(choices=ON_SILENCE, help="decision without any output spike"),
         "on_tie": dict(choices=ON_TIE, help="decision between equal outputs"),
         "hidden": dict(type=int, nargs="*", metavar="N", help="sizes of hidden layers, from the inputs on"),
@@ -236,6 +237,7 @@ def _add_classifier_options(command):
         "window": "the larger of T and K",
         "hidden": "none",
         "adversarial": "none",
+        "target_start": "the target period",
         "random_state": 0,
     }
     command.add_argument("--paper-settings", action="store_true",
@@ -293,7 +295,7 @@ def _average(text):
 
 
 def _bias(text):
-    return _number_or(text, "uniform")
+    return text if text == "auto" else _number_or(text, "uniform")
 
 
 def _number_or(text, word):

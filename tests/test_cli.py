@@ -347,7 +347,7 @@ def test_arguments_of_the_wrong_form(arguments, message, capsys):
 
 
 def test_bias_init():
-    for text, bias in (("uniform", "uniform"), ("-2.5", -2.5)):
+    for text, bias in (("uniform", "uniform"), ("auto", "auto"), ("-2.5", -2.5)):
         assert main(["train", *FAST, "--bias-init", text]) == 0
         assert glm.GLMClassifier.load("glmbrian-output/model.npz").bias_init == bias
 

@@ -230,7 +230,7 @@ def settings_of_classifier():
         random_state=1, start_state=None, verbose=False, scale_inputs=False, hidden=(),
         hidden_basis=None, hidden_feedback=None, credit="straight-through",
         learning_rate_schedule="constant", average=0.0, weight_decay=0.0, early_stopping=False,
-        validation_fraction=0.1, n_iter_no_change=10, tol=1e-4, adversarial=None,
+        validation_fraction=0.1, n_iter_no_change=10, tol=1e-4, adversarial=None, target_start=None,
     )  # fmt: skip
 
 
@@ -367,7 +367,7 @@ def neo_trains():
 
 CALLS = [
     Call("GLMClassifier", fit_new, settings_of_classifier, check_fitted, costs=150,
-         counts=("n_steps", "n_epochs", "n_basis", "window", "batch_size", "target_period"),
+         counts=("n_steps", "n_epochs", "n_basis", "window", "batch_size", "target_period", "target_start"),
          also={"device": ("gpu",), "n_steps": ("n_presentations",)}),
     Call("fit", lambda **given: classifier().fit(**given),
          lambda: dict(X=X, y=Y, sample_weight=np.ones(6)), check_fitted, costs=150),
@@ -436,7 +436,7 @@ CALLS = [
     Call("FirstSpikeStop", glm.FirstSpikeStop, lambda: dict(neurons=neurons(), name="stop"), costs=20),
     Call("Trainer", trained,
          lambda: dict(n_steps=3, labels=np.array([0, 1]), rule="first-to-spike",
-                      learning_rate=0.1, batch_size=1, target_period=2, learn_feedback=True,
+                      learning_rate=0.1, batch_size=1, target_period=2, target_start=1, learn_feedback=True,
                       learn_bias=True, name="trainer"),
          check_trained, costs=150, counts=("n_steps",)),
     Call("Trainer of targets", trained,
@@ -498,7 +498,7 @@ CALLS = [
                       weights=np.ones((3, 2, 2)), feedback_weights=np.ones((2, 2)), bias=np.ones(2),
                       activation="probit"),
          check=finite_unless_huge),
-    Call("learning.desired_train", glm.learning.desired_train, lambda: dict(n_steps=8, period=4),
+    Call("learning.desired_train", glm.learning.desired_train, lambda: dict(n_steps=8, period=4, start=2),
          counts=("n_steps",)),
     Call("Recording", Recording,
          lambda: dict(times=[np.array([0.001, 0.004]), np.array([0.002])], t_start=0.0, t_stop=0.01,

@@ -62,7 +62,9 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
     n_steps : int
         Steps per presentation (the paper's T).
     n_basis : int
-        Number of functions in the raised-cosine basis (K).
+        Number of functions in the raised-cosine basis (K).  They are one lag apart in windows of up
+        to 32 lags; in longer ones they span the window, with ``normalise="energy"`` (see
+        `RaisedCosineBasis`).
     window : int, optional
         Lags of the kernels; by default the larger of `n_steps` and `n_basis`.
     learning_rate : float
@@ -71,11 +73,15 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         An update is `learning_rate` times the mean gradient of a batch.
     weight_scale : float
         Weights start uniform between plus and minus this.
-    bias_init : float or "uniform"
-        All biases start at this value, or uniform between -1 and 1.
+    bias_init : float, "auto" or "uniform"
+        All biases start at this value, or uniform between -1 and 1.  "auto" is -5 for up to 32 steps,
+        and ``-5 - log(n_steps / 8)`` for more, so that long presentations also begin with silence.
     activation : {"sigmoid", "probit", "cloglog"} or Activation
     target_period : int
         Period of the desired train in rate training.
+    target_start : int, optional
+        Step of the first desired spike in rate training, from 1; by default `target_period`.  In long
+        presentations, take the step from which the inputs tell the classes apart.
     device : {"cpp_standalone", "runtime", "genn"}
         Compile training and testing to C++ programs; or let Brian simulate in
         Python, on the target that ``brian2.prefs.codegen.target`` names (if it is
@@ -226,7 +232,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         n_epochs: int = 20,
         batch_size: int = 1,
         weight_scale: float = 0.01,
-        bias_init: float | str = -5.0,
+        bias_init: float | str = "auto",
         activation: str | Activation = "sigmoid",
         target_period: int = 4,
         device: str = "cpp_standalone",
@@ -251,6 +257,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         n_iter_no_change: int = 10,
         tol: float = 1e-4,
         adversarial: Mapping[str, Any] | None = None,
+        target_start: int | None = None,
     ) -> None:
         self.decoding = decoding
         self.n_steps = n_steps
@@ -285,6 +292,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         self.n_iter_no_change = n_iter_no_change
         self.tol = tol
         self.adversarial = adversarial
+        self.target_start = target_start
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -324,7 +332,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
     @property
     def objective(self) -> Objective:
         """The `Objective` that `decoding` stands for."""
-        return get_objective(self.decoding, int(self.target_period), "decoding")
+        start = None if self.target_start is None else int(self.target_start)
+        return get_objective(self.decoding, int(self.target_period), "decoding", start)
 
     # ------------------------------------------------------------------ learning
 

@@ -25,7 +25,13 @@ from .inputs import scaled
 from .labels import as_labels, class_weight_from_file, class_weight_to_save
 from .learned import Learned
 from .saved_model import SavedModel
-from .settings import check_rejection, check_settings, n_averaged_epochs
+from .settings import (
+    check_rejection,
+    check_settings,
+    default_basis_size,
+    make_basis,
+    n_averaged_epochs,
+)
 from .training import fitted_network
 
 if TYPE_CHECKING:
@@ -135,6 +141,7 @@ def _restored(kind, saved):
         classifier.hidden = tuple(classifier.hidden)
     classifier.class_weight = class_weight_from_file(classifier.class_weight, saved.classes)
     check_settings(classifier)
+    _keep_former_basis(classifier, saved.basis)
     check_rejection(classifier, saved.classes)
     input_range, names = saved.input_range, saved.feature_names
     classifier.adopt(
@@ -159,6 +166,13 @@ def _restored(kind, saved):
     elif classifier.scale_inputs and saved.inputs_seen and saved.inputs_seen.kind != "trains":
         raise ValueError("it lacks 'input_range'")
     return classifier
+
+
+def _keep_former_basis(classifier, basis):
+    """Let `fit` use the basis of the file, if that was the default once but is not today."""
+    if classifier.basis is None and basis.matrix.shape[::-1] == default_basis_size(classifier):
+        if not np.array_equal(basis.matrix, make_basis(classifier).matrix):
+            classifier.basis = basis
 
 
 def _load_exported(kind, folder):
@@ -210,6 +224,9 @@ def adopt_settings(classifier, run, n_epochs):
         setattr(classifier, name, int(run[name]))
     if int(run["target_period"]) != classifier.objective.period:
         classifier.target_period = int(run["target_period"])
+    start = int(run.get("target_start", 0)) or None  # older programs do not know it
+    if start != classifier.objective.start:
+        classifier.target_start = start
     classifier.learning_rate = float(run["learning_rate"])
     # 0.1 did not have these
     classifier.weight_decay = float(run.get("weight_decay", 0))

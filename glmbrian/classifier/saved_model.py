@@ -60,7 +60,7 @@ _LATER_PARAMETERS = (
     *("hidden", "hidden_basis", "hidden_feedback", "credit"),
     *("learning_rate_schedule", "average", "weight_decay"),
     *("early_stopping", "validation_fraction", "n_iter_no_change", "tol"),
-    "adversarial",
+    *("adversarial", "target_start"),
 )
 
 

@@ -11,6 +11,7 @@ from ..core.adversarial import get_adversarial
 from ..core.bases import Basis, RaisedCosineBasis, as_basis
 from ..core.credit import get_credit
 from ..core.decisions import ON_SILENCE, ON_TIE, REJECTED
+from ..core.log_spacing import UNIT_SPACED
 from ..core.objectives import check_objective
 from ..core.randomness import check_random_state
 from ..core.schedules import get_schedule
@@ -35,6 +36,8 @@ def check_settings(classifier: "GLMClassifier") -> None:
     check_objective(classifier.decoding, "decoding")
     for name in ("n_steps", "n_epochs", "batch_size", "target_period"):
         _count(getattr(classifier, name), name)
+    if classifier.target_start is not None:
+        _count(classifier.target_start, "target_start")
     if classifier.basis is not None:
         as_basis(classifier.basis, "basis")
     else:
@@ -43,8 +46,8 @@ def check_settings(classifier: "GLMClassifier") -> None:
             _count(classifier.window, "window")
     real(classifier.learning_rate, "learning_rate", 0, strict=True)
     real(classifier.weight_scale, "weight_scale", 0, LARGEST)
-    if not _is_uniform(classifier.bias_init):
-        real(classifier.bias_init, "bias_init (unless it is 'uniform')", -LARGEST, LARGEST)
+    if not _is_named(classifier.bias_init):
+        real(classifier.bias_init, "bias_init (unless it is 'auto' or 'uniform')", -LARGEST, LARGEST)
     get_activation(classifier.activation)
     choice(classifier.device, "device", DEVICES)
     if classifier.gpu is not None:
@@ -164,8 +167,8 @@ def _count(value, name):
     integer(integer(value, name), name, 1, LARGEST_INTEGER)
 
 
-def _is_uniform(bias_init):
-    return isinstance(bias_init, str) and bias_init == "uniform"
+def _is_named(bias_init):
+    return isinstance(bias_init, str) and bias_init in ("auto", "uniform")
 
 
 def check_rejection(classifier: "GLMClassifier", classes: np.ndarray) -> None:
@@ -185,12 +188,17 @@ def make_basis(classifier: "GLMClassifier") -> Basis:
     """Return the basis of the kernels."""
     if classifier.basis is not None:
         return classifier.basis
+    n_basis, window = default_basis_size(classifier)
     if classifier.window is None:
-        window = max(int(classifier.n_basis), int(classifier.n_steps))
-        n_values = int(classifier.n_basis) * window
-        check_size(n_values, "n_steps, n_basis: values of the basis", "set a window")
-        return RaisedCosineBasis(classifier.n_basis, window)
-    return RaisedCosineBasis(classifier.n_basis, classifier.window)
+        check_size(n_basis * window, "n_steps, n_basis: values of the basis", "set a window")
+    # Functions of long windows are of very different lengths: see docs/howto/long_presentations.md.
+    return RaisedCosineBasis(n_basis, window, normalise="energy" if window > UNIT_SPACED else None)
+
+
+def default_basis_size(classifier: "GLMClassifier") -> tuple[int, int]:
+    """Return the number of functions and lags of the default basis."""
+    n_basis, window = int(classifier.n_basis), classifier.window
+    return n_basis, max(n_basis, int(classifier.n_steps)) if window is None else int(window)
 
 
 def make_hidden(classifier: "GLMClassifier") -> HiddenLayers:
@@ -240,11 +248,23 @@ def make_start(classifier: "GLMClassifier", network: Network, key: int) -> Param
     *hidden, output = network.layers
     weights = random.uniform(-scale, scale, (output.n_inputs, output.n, output.basis.n_basis))
     feedback = random.uniform(-scale, scale, (output.n, output.n_feedback))
-    if _is_uniform(classifier.bias_init):
+    if classifier.bias_init == "uniform":
         bias = random.uniform(-1.0, 1.0, output.n)
     else:
-        bias = np.full(output.n, float(classifier.bias_init))
+        bias = np.full(output.n, _bias_init(classifier))
     return Parameters(weights, feedback, bias, tuple(_hidden_start(layer, random) for layer in hidden))
+
+
+#: Where outputs start in presentations of up to so many steps.  In longer ones they begin with as many
+#: spikes by chance as in presentations of 8 steps: see docs/howto/long_presentations.md.
+_BIAS, _SHORT, _AS_SILENT_AS = -5.0, 32, 8
+
+
+def _bias_init(classifier):
+    if classifier.bias_init != "auto":
+        return float(classifier.bias_init)
+    n_steps = int(classifier.n_steps)
+    return _BIAS if n_steps <= _SHORT else _BIAS - math.log(n_steps / _AS_SILENT_AS)
 
 
 #: Where hidden neurons start: measured in docs/design.md.

@@ -10,6 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..support.validation import check_shape, check_size, finite_array, integer, real
+from .lags import check_time_step, has_unit, in_steps, window_in_steps
+from .log_spacing import UNIT_SPACED, log_spaced
+from .normalisation import normalised
 
 #: Larger values are mistakes: their products with weights could overflow.
 _LARGEST_VALUE = 1e30
@@ -138,18 +141,23 @@ class IndicatorBasis(Basis):
 
     Parameters
     ----------
-    window : int
-        Number of lags, and of functions.
+    window : int or time
+        Number of lags, and of functions; a time is rounded up to whole steps.
+    dt : time, optional
+        Time step, if `window` is a time.
 
     Examples
     --------
     >>> IndicatorBasis(2).matrix
     array([[1., 0.],
            [0., 1.]])
+    >>> from brian2 import ms
+    >>> IndicatorBasis(20 * ms, dt=1 * ms)
+    <IndicatorBasis: n_basis=20, window=20>
     """
 
-    def __init__(self, window: int) -> None:
-        window = integer(window, "window")
+    def __init__(self, window: Any, dt: Any = None) -> None:
+        window = window_in_steps(window, dt)
         _check_size(window, window)
         super().__init__(np.eye(window))
 
@@ -157,30 +165,47 @@ class IndicatorBasis(Basis):
 class RaisedCosineBasis(Basis):
     """Raised cosines on a logarithmic axis of lags (Pillow et al. 2008).
 
-    Function k is ``(1 + cos(a log(t + c) - phase_k)) / 2`` where the argument of
-    the cosine is within [-pi, pi], and 0 elsewhere; the phases are pi/2 apart, so
-    neighbours cross at 1/2.  Lag l is sampled at t = (l - 1) dt, and the
-    first function peaks at lag 1.
+    Say how many functions there are, how many lags they see and where the last one peaks; or
+    leave one of these two out.  Function k is ``(1 + cos(phase - k pi/2)) / 2`` where the argument
+    of the cosine is within [-pi, pi], and 0 elsewhere, so neighbours cross at 1/2.  The phase
+    grows as ``log(1 + (lag - first_peak) / c)``.
 
     Parameters
     ----------
     n_basis : int
         Number of functions.
-    window : int
-        Number of lags, in steps.
-    a, c : float
-        Slope and offset of the logarithmic axis.  The defaults are those of the
-        paper's figure: for lags far below `c` the axis is linear.
-    dt : float, optional
-        Sample step, in the units of `c`.  The default puts the peaks of the first two
-        functions one lag apart: with the default `a` and `c` each function is 1 at its
-        own lag, 1/2 at the two neighbours and 0 elsewhere, and ``n_basis == window``
-        gives a full basis (up to about 110 lags).
+    window : int or time, optional
+        Number of lags; a time is rounded up to whole steps.  By default it ends with the last function.
+    a : float, optional
+        Slope of the logarithmic axis, in place of `last_peak`, as in the paper's figure: the
+        phase at lag l is ``a log(1 + (l - 1) dt / c)``.
+    c : float or time, optional
+        Offset of the logarithmic axis: peaks are evenly spaced at lags far below it, and
+        log-spaced far beyond.  By default the last peak is at 51 `c`, but peaks are at
+        least one lag apart.
+    dt : time or float, optional
+        Time step, if other arguments are times.  A plain number belongs to `a`: it is the sample
+        step in the units of `c`.
+    last_peak : float or time, optional
+        Lag at which the last function peaks.  Without it (and without `a`, `c` and a plain `dt`) the
+        last function ends with the window, if the window has more than 32 lags; in shorter
+        windows, such as the paper's, peaks are one lag apart: each function is 1 at its own lag,
+        1/2 at the two neighbours and 0 elsewhere, and ``n_basis == window`` gives a full basis.
+    first_peak : float or time, optional
+        Lag at which the first function peaks; by default 1.
+    normalise : {"peak", "area", "energy"}, optional
+        What to make 1 for each function: its maximum, the sum of its values, or the sum of their
+        squares.  By default maxima are 1, up to the position of peaks between lags.
 
     Raises
     ------
-    ValueError
-        If a function is 0 over the whole window, where it could not be learned.
+    TypeError, ValueError
+        If arguments are missing, contradict each other, or give functions that are 0 in the whole
+        window or less than a lag apart.
+
+    Notes
+    -----
+    In version 0.1 `a` and `c` were 7500 and 1, for which the axis is linear up to about 110 lags.
 
     Examples
     --------
@@ -189,43 +214,72 @@ class RaisedCosineBasis(Basis):
            [0.5, 1. ],
            [0. , 0.5]])
 
-    Log-spaced functions over 100 lags, narrow near the spike and wide far from it:
+    Six log-spaced functions over 100 ms, the last with its peak at 80 ms, in steps of 1 ms:
 
-    >>> RaisedCosineBasis(5, 100, a=2.2, c=1.0, dt=0.2).matrix.shape
-    (100, 5)
+    >>> from brian2 import ms
+    >>> basis = RaisedCosineBasis(6, window=100*ms, last_peak=80*ms, dt=1*ms)
+    >>> basis.matrix.argmax(axis=0) + 1
+    array([ 1,  3,  7, 16, 36, 80])
     """
 
     def __init__(
         self,
         n_basis: int,
-        window: int,
-        a: float = 7500.0,
-        c: float = 1.0,
-        dt: float | None = None,
+        window: Any = None,
+        a: float | None = None,
+        c: Any = None,
+        dt: Any = None,
+        last_peak: Any = None,
+        first_peak: Any = None,
+        normalise: str | None = None,
     ) -> None:
         n_basis = integer(n_basis, "n_basis")
-        window = integer(window, "window")
-        _check_size(window, n_basis)
-        a = real(a, "a", 0, strict=True)
-        c = real(c, "c", 0, strict=True)
-        if dt is None:
-            # a log((dt + c) / c) = pi / 2
-            dt = c * np.expm1(np.pi / (2 * a))
-        dt = real(dt, "dt", 0, strict=True)
-        lag_times = np.arange(window) * dt
-        axis = a * np.log1p(lag_times / c)
-        phase = axis[:, np.newaxis] - np.pi / 2 * np.arange(n_basis)
-        # At the edge of the support, 1 + cos(pi) is 0 up to rounding; make it exactly 0.
-        matrix = np.where(np.abs(phase) < np.pi, 0.5 * (1 + np.cos(phase)), 0.0)
-        matrix[matrix < 1e-6] = 0.0
-        empty = np.flatnonzero(~matrix.any(axis=0))
-        if empty.size:
+        if window is not None:
+            window = window_in_steps(window, dt)
+            _check_size(window, n_basis)
+        c, last_peak, first_peak = (
+            in_steps(value, name, dt)
+            for value, name in [(c, "c"), (last_peak, "last_peak"), (first_peak, "first_peak")]
+        )
+        if has_unit(dt):
+            check_time_step(dt)
+            dt = None if a is None else 1.0  # all is in steps now
+        peaks = last_peak is not None or first_peak is not None or window is None
+        if peaks and (a is not None or dt is not None):
             raise ValueError(
-                f"n_basis={n_basis} functions do not fit window={window}: function "
-                f"{empty[0] + 1} is zero at all lags; use a smaller n_basis, a larger "
-                "window, or another a, c or dt"
+                "last_peak, first_peak or a window that ends with the last function set the slope of the axis, "
+                "so leave out a, and a dt without a unit; or give n_basis, window, a, c and dt alone"
             )
-        super().__init__(matrix)
+        if peaks or (a is c is dt is None and n_basis + 1 < window > UNIT_SPACED):
+            matrix = log_spaced(n_basis, window, first_peak, last_peak, c)
+            _check_size(*matrix.shape)
+        else:
+            matrix = _on_given_axis(n_basis, window, a, c, dt)
+        super().__init__(normalised(matrix, normalise))
+
+
+def _on_given_axis(n_basis, window, a, c, dt):
+    """Return raised cosines, given the axis; by default that of the paper's figure."""
+    a = 7500.0 if a is None else real(a, "a", 0, strict=True)
+    c = 1.0 if c is None else real(c, "c", 0, strict=True)
+    if dt is None:
+        # a log((dt + c) / c) = pi / 2: the peaks of the first two functions are one lag apart.
+        dt = c * np.expm1(np.pi / (2 * a))
+    dt = real(dt, "dt", 0, strict=True)
+    lag_times = np.arange(window) * dt
+    axis = a * np.log1p(lag_times / c)
+    phase = axis[:, np.newaxis] - np.pi / 2 * np.arange(n_basis)
+    # At the edge of the support, 1 + cos(pi) is 0 up to rounding; make it exactly 0.
+    matrix = np.where(np.abs(phase) < np.pi, 0.5 * (1 + np.cos(phase)), 0.0)
+    matrix[matrix < 1e-6] = 0.0
+    empty = np.flatnonzero(~matrix.any(axis=0))
+    if empty.size:
+        raise ValueError(
+            f"n_basis={n_basis} functions do not fit window={window}: function "
+            f"{empty[0] + 1} is zero at all lags; use a smaller n_basis, a larger "
+            "window, or last_peak in place of a, c and dt"
+        )
+    return matrix
 
 
 class ExponentialBasis(Basis):
@@ -237,30 +291,48 @@ class ExponentialBasis(Basis):
 
     Parameters
     ----------
-    tau : float or array_like of float, shape (n_basis,)
-        Decay time constants, in steps.
-    window : int
-        Number of lags, in steps.
-    tau_rise : float, optional
-        Rise time constant, in steps; below every `tau`.
+    tau : float or time, or array_like of them, shape (n_basis,)
+        Decay time constants, in steps or as times.
+    window : int or time
+        Number of lags; a time is rounded up to whole steps.
+    tau_rise : float or time, optional
+        Rise time constant; below every `tau`.
+    dt : time, optional
+        Time step, if other arguments are times.
+    normalise : {"peak", "area", "energy"}, optional
+        What to make 1 for each function: its maximum, the sum of its values, or the sum of their
+        squares.
 
     Examples
     --------
     >>> ExponentialBasis([2.0, 10.0], window=20).n_basis
     2
+
+    Time constants of 10 and 40 ms, in steps of 8 ms:
+
+    >>> from brian2 import ms
+    >>> ExponentialBasis([10, 40] * ms, 200 * ms, dt=8 * ms, normalise="area")
+    <ExponentialBasis: n_basis=2, window=25>
     """
 
-    def __init__(self, tau: ArrayLike, window: int, tau_rise: float | None = None) -> None:
-        tau = np.atleast_1d(finite_array(tau, "tau"))
+    def __init__(
+        self,
+        tau: Any,
+        window: Any,
+        tau_rise: Any = None,
+        dt: Any = None,
+        normalise: str | None = None,
+    ) -> None:
+        tau = np.atleast_1d(finite_array(in_steps(tau, "tau", dt), "tau"))
         check_shape(tau, "tau", ("n_basis",))
         if tau.size == 0 or np.any(tau <= 0):
             raise ValueError(f"tau must be above 0 (in steps), got {tau}")
-        window = integer(window, "window")
+        window = window_in_steps(window, dt)
         _check_size(window, tau.size)
         lags = np.arange(1, window + 1)[:, np.newaxis]
         matrix = np.exp(-lags / tau)
         if tau_rise is not None:
-            tau_rise = real(tau_rise, "tau_rise", 0, strict=True)
+            tau_rise = real(in_steps(tau_rise, "tau_rise", dt), "tau_rise", 0, strict=True)
             if np.any(tau_rise >= tau):
                 raise ValueError(f"tau_rise must be below every tau, got {tau_rise}")
             matrix = matrix - np.exp(-lags / tau_rise)
@@ -269,7 +341,7 @@ class ExponentialBasis(Basis):
             raise ValueError(f"tau={tau} gives a function that is zero at all lags")
         if tau_rise is not None:
             matrix /= peaks
-        super().__init__(matrix)
+        super().__init__(normalised(matrix, normalise))
 
 
 def _check_size(window, n_basis):

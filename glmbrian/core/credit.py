@@ -208,6 +208,7 @@ def layered_gradient(
     credit: str | Credit = "straight-through",
     baseline: float = 0.0,
     target_period: int = 4,
+    target_start: int | None = None,
 ) -> tuple[float, list[Gradient], list[NDArray[np.uint8]]]:
     """Draw hidden spikes; return the log-likelihood of the outputs, and an estimated gradient.
 
@@ -232,8 +233,9 @@ def layered_gradient(
     baseline : float
         With "three-factor", subtracted from the log-likelihood.  Noise is low if it is near the
         usual log-likelihood.
-    target_period : int
-        Period of the desired train, for the rate rule.
+    target_period, target_start : int
+        Period of the desired train, and the step of its first spike (by default `target_period`), for
+        the rate rule.
 
     Returns
     -------
@@ -263,7 +265,7 @@ def layered_gradient(
     ((3, 3), (2, 3, 1))
     """
     layers, inputs, label, objective, own_draws = check_network(
-        spikes, label, layers, draws, rule, target_period
+        spikes, label, layers, draws, rule, target_period, target_start
     )
     credit, baseline = get_credit(credit), real(baseline, "baseline")
     trains = [inputs]

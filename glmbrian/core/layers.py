@@ -300,6 +300,7 @@ def layered_log_likelihood(
     hidden_spikes: Sequence[ArrayLike],
     rule: str | Objective = "first-to-spike",
     target_period: int = 4,
+    target_start: int | None = None,
 ) -> tuple[float, list[Gradient]]:
     """Return the log-likelihood of the outputs given the hidden spikes, and its gradients.
 
@@ -316,8 +317,9 @@ def layered_log_likelihood(
     hidden_spikes : list of array_like of 0/1, shape (T, n)
         One per hidden layer.
     rule : {"first-to-spike", "rate"} or Objective
-    target_period : int
-        Period of the desired train, for the rate rule.
+    target_period, target_start : int
+        Period of the desired train, and the step of its first spike (by default `target_period`), for
+        the rate rule.
 
     Returns
     -------
@@ -349,15 +351,17 @@ def layered_log_likelihood(
     >>> gradients[0].weights.shape, gradients[1].weights.shape
     ((1, 1, 1), (1, 2, 1))
     """
-    layers, inputs, label, objective = _checked(spikes, label, layers, rule, target_period)
+    objective = _objective(rule, target_period, target_start)
+    layers, inputs, label = _checked(spikes, label, layers)
     hidden = _one_per_hidden_layer(hidden_spikes, "hidden_spikes", layers, len(inputs), binary_array)
     presentation = Presentation.with_spikes(layers, inputs, hidden, label, objective)
     return presentation.value, presentation.gradients(presentation.straight_through_slopes())
 
 
-def check_network(spikes, label, layers, draws, rule, target_period):
+def check_network(spikes, label, layers, draws, rule, target_period, target_start):
     """Check the arguments of `credit.layered_gradient`, and return them converted."""
-    layers, spikes, label, objective = _checked(spikes, label, layers, rule, target_period)
+    objective = _objective(rule, target_period, target_start)
+    layers, spikes, label = _checked(spikes, label, layers)
     draws = _one_per_hidden_layer(draws, "draws", layers, len(spikes), finite_array)
     if any(np.any((array < 0) | (array > 1)) for array in draws):
         raise ValueError("draws must be from 0 to 1")
@@ -373,7 +377,19 @@ def _basis(basis, name):
     return basis.copy()
 
 
-def _checked(trains, label, layers, rule, target_period):
+def _objective(rule, target_period, target_start):
+    period = integer(target_period, "target_period")
+    start = None if target_start is None else integer(target_start, "target_start")
+    objective = get_objective(rule, period, "rule", start)
+    if not objective.clamps_outputs:
+        raise ValueError(
+            "rule must be an objective that clamps the outputs, since others have no log-likelihood "
+            f"here, got {objective.name!r}"
+        )
+    return objective
+
+
+def _checked(trains, label, layers):
     spikes = binary_array(trains, "spikes", ("T", "N_X"))
     if 0 in spikes.shape:
         raise ValueError(
@@ -390,13 +406,7 @@ def _checked(trains, label, layers, rule, target_period):
                 f"layers[{number}] must have weights for {n_in} inputs, the number of {source}, "
                 f"got {layer.n_in}"
             )
-    objective = get_objective(rule, integer(target_period, "target_period"), "rule")
-    if not objective.clamps_outputs:
-        raise ValueError(
-            "rule must be an objective that clamps the outputs, since others have no log-likelihood "
-            f"here, got {objective.name!r}"
-        )
-    return layers, spikes, integer(label, "label", 0, layers[-1].n - 1), objective
+    return layers, spikes, integer(label, "label", 0, layers[-1].n - 1)
 
 
 def _one_per_hidden_layer(arrays, name, layers, n_steps, check):

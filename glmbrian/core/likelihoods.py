@@ -313,16 +313,17 @@ def rate_gradient(
     return float(log_likelihood.sum()), activation.log_probability_slope(u, spikes)
 
 
-def desired_train(n_steps: int, period: int) -> NDArray[np.uint8]:
+def desired_train(n_steps: int, period: int, start: int | None = None) -> NDArray[np.uint8]:
     """Return the desired train of the right neuron in rate training.
 
-    One spike after every ``period - 1`` zeros.
+    One spike after every ``period - 1`` zeros; with `start`, the first one in that step.
 
     Parameters
     ----------
     n_steps : int
     period : int
-        If it exceeds `n_steps` there is no spike.
+    start : int, optional
+        Step of the first spike, from 1; by default `period`.  If it exceeds `n_steps` there is no spike.
 
     Returns
     -------
@@ -337,12 +338,15 @@ def desired_train(n_steps: int, period: int) -> NDArray[np.uint8]:
     --------
     >>> desired_train(8, 4)
     array([0, 0, 0, 1, 0, 0, 0, 1], dtype=uint8)
+    >>> desired_train(8, 2, start=5)
+    array([0, 0, 0, 0, 1, 0, 1, 0], dtype=uint8)
     """
     n_steps = integer(n_steps, "n_steps")
     period = integer(period, "period")
+    start = period if start is None else integer(start, "start")
     check_size(n_steps, "n_steps", "use fewer steps")
     train = np.zeros(n_steps, dtype=np.uint8)
-    train[period - 1 :: period] = 1
+    train[start - 1 :: period] = 1
     return train
 
 

@@ -43,6 +43,9 @@ class Objective(ABC):
         Whether a test presentation ends with the first output spike.
     period : int
         Steps from one desired spike to the next; 1 if this does not apply.
+    start : int or None
+        Step of the first desired spike, from 1; None is `period`.  In compiled programs, `desired`
+        sees steps shifted by ``start - period``, so that it need not know.
     cpp : str
         A C++ struct body for compiled devices, with the constants ``clamps_outputs``,
         ``learns_feedback`` and ``stops_at_first_spike``, and the static functions ``desired``
@@ -79,6 +82,7 @@ class Objective(ABC):
     learns_feedback: ClassVar[bool] = False
     stops_at_first_spike: ClassVar[bool] = False
     period: int = 1
+    start: int | None = None
     cpp: ClassVar[str] = ""
 
     def desired(self, label: int, n_steps: int, n_outputs: int) -> NDArray[np.uint8]:
@@ -402,9 +406,13 @@ class FirstToSpike(Objective):
 
 @dataclass(frozen=True)
 class Rate(Objective):
-    """Outputs emit desired trains; the right one spikes every `period` steps (eq. LL_conv)."""
+    """Outputs emit desired trains; the right one spikes every `period` steps (eq. LL_conv).
+
+    Its first spike is in step `start`, from 1; by default in step `period`.
+    """
 
     period: int = 4
+    start: int | None = None
 
     name = "rate"
     needs_labels = False
@@ -425,10 +433,12 @@ class Rate(Objective):
 
     def __post_init__(self):
         integer(self.period, "period")
+        if self.start is not None:
+            integer(self.start, "start")
 
     def desired(self, label: int, n_steps: int, n_outputs: int) -> NDArray[np.uint8]:
         spikes = super().desired(label, n_steps, n_outputs)
-        spikes[:, label] = desired_train(n_steps, self.period)
+        spikes[:, label] = desired_train(n_steps, self.period, self.start)
         return spikes
 
     def gradient(
@@ -462,8 +472,8 @@ class Rate(Objective):
 
 
 #: The built-in objectives by name.
-OBJECTIVES: dict[str, Callable[[int], Objective]] = {
-    FirstToSpike.name: lambda period: FirstToSpike(),
+OBJECTIVES: dict[str, Callable[[int, int | None], Objective]] = {
+    FirstToSpike.name: lambda period, start: FirstToSpike(),
     Rate.name: Rate,
 }
 
@@ -474,7 +484,9 @@ def check_objective(objective: Any, argument: str) -> None:
         choice(objective, argument, tuple(OBJECTIVES))
 
 
-def get_objective(objective: str | Objective, period: int, argument: str = "objective") -> Objective:
+def get_objective(
+    objective: str | Objective, period: int, argument: str = "objective", start: int | None = None
+) -> Objective:
     """Return the `Objective` with this name; an `Objective` is returned unchanged.
 
     Parameters
@@ -484,6 +496,8 @@ def get_objective(objective: str | Objective, period: int, argument: str = "obje
         Period of the desired spikes, for an objective given by name.
     argument : str
         Name of the caller's argument, for error messages.
+    start : int, optional
+        Step of the first desired spike, likewise; by default `period`.
 
     Returns
     -------
@@ -496,11 +510,11 @@ def get_objective(objective: str | Objective, period: int, argument: str = "obje
 
     Examples
     --------
-    >>> get_objective("rate", 3)
-    Rate(period=3)
+    >>> get_objective("rate", 3, start=20)
+    Rate(period=3, start=20)
     """
     check_objective(objective, argument)
-    return objective if isinstance(objective, Objective) else OBJECTIVES[objective](period)
+    return objective if isinstance(objective, Objective) else OBJECTIVES[objective](period, start)
 
 
 def objective_to_save(objective: Objective) -> str:
@@ -509,7 +523,7 @@ def objective_to_save(objective: Objective) -> str:
     Raises a `ValueError` for a custom objective: code cannot be saved.
     """
     made = OBJECTIVES.get(objective.name)
-    if made is None or type(made(objective.period)) is not type(objective):
+    if made is None or type(made(objective.period, objective.start)) is not type(objective):
         raise ValueError(
             f"decoding must be one of {', '.join(OBJECTIVES)} to be saved, got a custom one: "
             f"{objective!r}"

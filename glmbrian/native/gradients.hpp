@@ -7,11 +7,22 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <vector>
 
 // Arrays whose size depends on the user, such as those over steps, are vectors or members of
 // objects made by `new`: they may exceed the stack, and even 2 GB.
 namespace glmbrian {
+
+// Whether an objective wants a spike in a step, counted from 0; the first one is to be in step `start`,
+// counted from 1, and 0 stands for `period`.
+template <class Goal>
+bool is_desired(int step, int neuron, int label, int64_t period, int64_t start)
+{
+    const int64_t shifted = step - (start ? start - period : 0);
+    // No period reaches beyond the largest integer, so no step beyond it has a spike.
+    return shifted >= 0 && shifted < INT32_MAX && Goal::desired((int)shifted, neuron, label, period);
+}
 
 // exp, for loops that should be vectorised.  The GNU C library has vector forms, which differ from
 // `exp` by a few units in the last place, but its headers declare them only with all of -ffast-math,

@@ -290,7 +290,7 @@ enum class Data { bytes, levels, trains };
 struct Job {
     bool train, early_stop, weighted;
     Data data;
-    int64_t n_items, n_epochs, batch_size, target_period, first_presentation;
+    int64_t n_items, n_epochs, batch_size, target_period, target_start, first_presentation;
     int64_t n_averaged;      // epochs at the end whose parameters are averaged; 0 for none
     int64_t n_rate_factors;  // one per presentation if the learning rate has a schedule; or 0
     std::vector<double> learning_rates;  // one per replica, in training
@@ -323,6 +323,7 @@ struct Job {
         // As in GLMClassifier, which reads them back
         batch_size = (int64_t)given.integer("batch_size", 1, INT32_MAX);
         target_period = (int64_t)given.integer("target_period", 1, INT32_MAX);
+        target_start = (int64_t)given.integer("target_start", 0, INT32_MAX);  // 0 is target_period
         n_averaged = (int64_t)given.integer("n_averaged", 0, n_epochs);
         const bool has_schedule = given.choice("rate_schedule", {"0", "1"}) == "1";
         n_rate_factors = has_schedule ? n_items * n_epochs : 0;

@@ -164,16 +164,16 @@ private:
     struct Spiked {
         const Outputs& outputs;
         int replica, label;
-        int64_t period;
+        int64_t period, start;
         bool operator()(int t, int i) const
         {
-            return Objective::clamps_outputs ? Objective::desired(t, i, label, period)
+            return Objective::clamps_outputs ? is_desired<Objective>(t, i, label, period, start)
                                              : outputs.emitted_[t][replica * N_CLASSES + i];
         }
     };
     Spiked spiked(const Schedule& schedule, int replica) const
     {
-        return {*this, replica, schedule.label(), schedule.job.target_period};
+        return {*this, replica, schedule.label(), schedule.job.target_period, schedule.job.target_start};
     }
 };
 

@@ -56,7 +56,7 @@ public:
     bool is_last_of_epoch() const { return position_ + 1 == job.n_items; }
     bool desired(int step, int neuron) const
     {
-        return Objective::desired(step, neuron, label(), job.target_period);
+        return is_desired<Objective>(step, neuron, label(), job.target_period, job.target_start);
     }
     bool is_over() const { return epoch_ == job.n_epochs && position_ == 0; }
     // Whether the parameters after this presentation, the last of its epoch, are averaged.

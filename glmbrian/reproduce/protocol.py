@@ -19,8 +19,8 @@ _PAPER: dict[str, Any] = PAPER_SETTINGS
 #: changes.
 SETTINGS: dict[str, dict[str, Any]] = {
     "paper": {name: _PAPER[name] for name in ("batch_size", "weight_scale", "bias_init", "average")},
-    "package": {"learning_rate": 0.01, "average": 0.0},
-    "package-averaged": {"learning_rate": 0.015, "average": 0.3},
+    "package": {"learning_rate": 0.01, "average": 0.0, "bias_init": -5.0},
+    "package-averaged": {"learning_rate": 0.015, "average": 0.3, "bias_init": -5.0},
 }
 
 #: The settings of a new folder of results, and of one that version 0.1 began.

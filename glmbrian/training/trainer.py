@@ -96,8 +96,9 @@ class Trainer(Described, Group):
         `glmbrian.learning.rate_log_likelihood`, or `glmbrian.Objective` to define your own.
     learning_rate : float
     batch_size : int
-    target_period : int
-        See `labels`.
+    target_period, target_start : int
+        See `labels`; under the rate rule, the first desired spike is in step `target_start`, from 1,
+        by default in step `target_period`.
     learn_feedback, learn_bias : bool
         Whether the feedback weights (under the rate rule, if the neurons have any) and
         the biases learn too.
@@ -221,6 +222,7 @@ class Trainer(Described, Group):
         credit: str | Credit = "straight-through",
         learning: ArrayLike | None = None,
         reward: tuple[Any, str] | Callable[[int], float] | None = None,
+        target_start: int | None = None,
     ) -> None:
         if not isinstance(neurons, GLMNeurons):
             raise TypeError(f"neurons must be GLMNeurons, not a subgroup, got {neurons!r}")
@@ -231,7 +233,10 @@ class Trainer(Described, Group):
         self.learning_rate = real(learning_rate, "learning_rate", 0, strict=True)
         self.batch_size = integer(batch_size, "batch_size", 1, LARGEST_INTEGER)
         self.target_period = integer(target_period, "target_period", 1, LARGEST_INTEGER)
-        self.objective = get_objective(rule, self.target_period, "rule")
+        if target_start is not None:
+            integer(target_start, "target_start", 1, LARGEST_INTEGER)
+        self.target_start = target_start
+        self.objective = get_objective(rule, self.target_period, "rule", target_start)
         self.learn_bias = flag(learn_bias, "learn_bias")
         learn_feedback = flag(learn_feedback, "learn_feedback")
         self.reward = self._checked_reward(reward, labels, targets, learning)

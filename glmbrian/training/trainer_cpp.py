@@ -287,7 +287,8 @@ def _delay(learned):
 def _desired(trainer, step):
     """Return the C++ condition that neuron i should spike in a step."""
     if trainer.has_labels:
-        return f"Objective::desired({step}, i, {_label(trainer)}, INT64_C({trainer.objective.period}))"
+        train = f"INT64_C({trainer.objective.period}), INT64_C({trainer.objective.start or 0})"
+        return f"glmbrian::is_desired<Objective>({step}, i, {_label(trainer)}, {train})"
     targets = cpp_data(trainer.variables["_targets"])
     return (
         f"{targets}[(trainer.presentation * {trainer.n_steps} + {step}) * {len(trainer.neurons)} + i]"

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from brian2 import ms, mV, second
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -77,6 +78,151 @@ def test_log_spaced_functions_widen():
 def test_too_many_raised_cosines(n_basis, window):
     with pytest.raises(ValueError, match=f"^n_basis={n_basis} .* window={window}: .* larger"):
         RaisedCosineBasis(n_basis, window)
+
+
+# Raised cosines from the number of functions, the window and the last peak
+
+SIZES = [(n_basis, window) for n_basis in (1, 2, 5, 8, 20) for window in (33, 41, 100, 1000)] + [
+    (8, 10**5)
+]
+
+
+@pytest.mark.parametrize("n_basis, window", SIZES)
+def test_the_default_spans_its_window(n_basis, window):
+    matrix = RaisedCosineBasis(n_basis, window).matrix
+    assert matrix[0, 0] == 1 and matrix[-1, -1] > 0
+    assert (matrix.max(axis=0) > 0.8).all()
+    assert window > 1000 or np.linalg.matrix_rank(matrix) == n_basis
+    distances = np.diff(matrix.argmax(axis=0))
+    assert (distances >= 1).all() and (np.diff(distances) >= -1).all()  # wider, up to rounding to lags
+
+
+@pytest.mark.parametrize("window", [1, 2, 8, 31, 32])
+def test_windows_of_the_papers_sizes_keep_their_functions(window):
+    for n_basis in (1, 2, 8, 31, 32):
+        if n_basis <= window:
+            axis = 7500 * np.log1p(np.arange(window) * np.expm1(np.pi / 15000))
+            phase = axis[:, np.newaxis] - np.pi / 2 * np.arange(n_basis)
+            want = np.where(np.abs(phase) < np.pi - 1e-3, (1 + np.cos(phase)) / 2, 0)
+            np.testing.assert_allclose(RaisedCosineBasis(n_basis, window).matrix, want, atol=1e-6)
+
+
+def test_full_bases_of_longer_windows_keep_their_functions():
+    for n_basis, window in ((64, 64), (63, 64), (40, 40)):
+        explicit = RaisedCosineBasis(n_basis, window, 7500.0, 1.0).matrix
+        assert np.array_equal(RaisedCosineBasis(n_basis, window).matrix, explicit)
+
+
+@settings(quick, max_examples=30)
+@given(
+    n_basis=st.integers(2, 10),
+    first=st.floats(1, 20),
+    span=st.floats(10, 200),
+    window=st.none() | st.integers(230, 300),
+    c=st.none() | st.floats(5, 100),
+)
+def test_peaks_are_where_they_should_be(n_basis, first, span, window, c):
+    last = first + span
+    matrix = RaisedCosineBasis(n_basis, window, c=c, first_peak=first, last_peak=last).matrix
+    if c is None:  # recover it from the position of the second peak, by the documented limits
+        c = _offset_by_trial(n_basis - 1, span)
+    # Peak k is where log(1 + (lag - first)/c) is k equal parts of its value at the last peak.
+    for lag in range(1, len(matrix) + 1):
+        for k in range(n_basis):
+            x = 1 + (lag - first) / c
+            position = math.log(x) / math.log1p(span / c) * (n_basis - 1) if x > 0 else -math.inf
+            d = position - k
+            want = (1 + math.cos(d * math.pi / 2)) / 2 if abs(d) < 2 else 0
+            assert matrix[lag - 1, k] == pytest.approx(want, abs=1e-6)
+    if window is None:  # the last function ends with it
+        assert matrix[-1, -1] > 0
+        assert (n_basis - 1) * math.log1p((len(matrix) + 1 - first) / c) / math.log1p(
+            span / c
+        ) >= n_basis + 1
+
+
+def _offset_by_trial(n_intervals, span):
+    """The smallest offset with distances of a lag at least, growing at most twofold, and a span of 50."""
+    low, high = 1e-9, 1e9
+    for _ in range(200):
+        c = math.sqrt(low * high)
+        growth = (1 + span / c) ** (1 / n_intervals)
+        allowed = growth <= 2 and c * (growth - 1) >= 1 and span <= 50 * c
+        low, high = (low, c) if allowed else (c, high)
+    return high
+
+
+def test_peaks_a_lag_apart_are_the_papers():
+    linear = RaisedCosineBasis(8, 10, last_peak=8).matrix
+    np.testing.assert_allclose(linear, RaisedCosineBasis(8, 10).matrix, atol=0.01)
+
+
+def test_one_function_peaks_where_asked_and_ends_with_the_window():
+    matrix = RaisedCosineBasis(1, 60, last_peak=20).matrix[:, 0]
+    assert matrix.argmax() + 1 == 20 and matrix[19] == 1 and matrix[-1] > 0
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (dict(n_basis=6), "^window must be given, or last_peak"),
+        (dict(n_basis=1, last_peak=5), "^window must be given, or last_peak .for more than one"),
+        (
+            dict(n_basis=6, window=20, last_peak=3),
+            "^n_basis=6 .*use a smaller n_basis, or last_peak .* by 3",
+        ),
+        (
+            dict(n_basis=6, window=7, first_peak=4),
+            "^n_basis=6 .*use a smaller n_basis, or a window .* by 3",
+        ),
+        (dict(n_basis=6, window=50, last_peak=80), "^last_peak must be .* at most 50, got 80"),
+        (dict(n_basis=6, window=50, last_peak=30, a=2.0), "^last_peak, .* so leave out a"),
+        (dict(n_basis=6, window=50, last_peak=30, dt=0.1), "^last_peak, .* a dt without a unit"),
+        (dict(n_basis=6, window=50, first_peak=9, last_peak=5), "^last_peak must be .* above 9"),
+        (dict(n_basis=1, window=50, first_peak=9, last_peak=10), "^last_peak must be first_peak=9"),
+        (dict(n_basis=10, window=50, last_peak=30, c=1e-9), "^c=1e-09 gives .* use a larger c"),
+        (dict(n_basis=6, window=100, a=2.2, dt=0.07), "^n_basis=6 .* window=100: .*, or last_peak"),
+    ],
+)
+def test_raised_cosines_that_cannot_be(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        RaisedCosineBasis(**arguments)
+
+
+# Times
+
+
+def test_times_are_steps():
+    for dt in (1 * ms, 0.1 * ms, 0.0003 * second):
+        n = round(float(100 * ms / dt) + 0.49)  # windows are rounded up
+        timed = RaisedCosineBasis(
+            6, 100 * ms, first_peak=2 * ms, last_peak=80 * ms, c=9 * ms, dt=dt
+        ).matrix
+        in_steps = [float(time * ms / dt) for time in (2, 80, 9)]
+        plain = RaisedCosineBasis(6, n, first_peak=in_steps[0], last_peak=in_steps[1], c=in_steps[2])
+        np.testing.assert_allclose(timed, plain.matrix, rtol=1e-9)
+    axis = RaisedCosineBasis(5, 10 * ms, a=2.2, c=1 * ms, dt=0.2 * ms)
+    np.testing.assert_allclose(axis.matrix, RaisedCosineBasis(5, 50, 2.2, 5.0, 1.0).matrix, rtol=1e-9)
+    rising = ExponentialBasis([5, 20] * ms, 50 * ms, tau_rise=2 * ms, dt=0.5 * ms)
+    np.testing.assert_allclose(rising.matrix, ExponentialBasis([10, 40], 100, 4).matrix, rtol=1e-9)
+    assert IndicatorBasis(0.3 * ms, dt=0.1 * ms).window == 3
+    assert IndicatorBasis(1 * ms, dt=8 * ms).window == 1
+
+
+# Normalisation
+
+
+@pytest.mark.parametrize("rule, power", [("peak", np.inf), ("area", 1), ("energy", 2)])
+def test_normalised_functions(rule, power):
+    for make in (
+        lambda **scale: RaisedCosineBasis(6, 100, **scale),
+        lambda **scale: RaisedCosineBasis(6, 50, a=2.2, dt=0.2, **scale),
+        lambda **scale: ExponentialBasis([2, 8, 30], 50, **scale),
+        lambda **scale: ExponentialBasis([8, 30], 50, tau_rise=3, **scale),
+    ):
+        plain, scaled = make().matrix, make(normalise=rule).matrix
+        np.testing.assert_allclose(np.linalg.norm(scaled, power, axis=0), 1, rtol=1e-12)
+        np.testing.assert_allclose(scaled * np.linalg.norm(plain, power, axis=0), plain, rtol=1e-12)
 
 
 # The other bases
@@ -183,13 +329,20 @@ def test_as_basis_refuses_the_rest(bad):
         pytest.param(make, name, value, id=f"{make.__name__}-{name}-{value}".replace("\n", ""))
         for make, name, values in [
             (IndicatorBasis, "window", [0, -1, 2.0, True, None, "3"]),
-            (RaisedCosineBasis, "window", [0, 2.0, None]),
+            (RaisedCosineBasis, "window", [0, 2.0, "3"]),
             (RaisedCosineBasis, "n_basis", [0, -1, 2.0, None]),
-            (RaisedCosineBasis, "a", [0, -1.0, math.nan, math.inf, "1", None]),
-            (RaisedCosineBasis, "c", [0, -1.0, math.nan, math.inf, "1", None]),
-            (RaisedCosineBasis, "dt", [0, -1.0, math.nan, math.inf, "1"]),
+            (RaisedCosineBasis, "a", [0, -1.0, math.nan, math.inf, "1"]),
+            (RaisedCosineBasis, "c", [0, -1.0, math.nan, math.inf, "1", 5 * ms, 5 * mV]),
+            (RaisedCosineBasis, "dt", [0, -1.0, math.nan, math.inf, "1", 0 * ms, -1 * ms, [1, 2] * ms]),
+            (RaisedCosineBasis, "last_peak", [0, 1, 4, math.nan, "2", 2 * ms, [2.0, 3.0]]),
+            (RaisedCosineBasis, "first_peak", [0, 0.5, 4, math.nan, "2", 2 * ms]),
+            (RaisedCosineBasis, "normalise", ["max", True, 1.0]),
+            (ExponentialBasis, "normalise", ["max", True, 1.0]),
             (ExponentialBasis, "window", [0, 2.0, None]),
             (ExponentialBasis, "tau", [0, -1.0, math.nan, [], [1.0, 0.0], [[1.0]], "x", 1e-3]),
+            (ExponentialBasis, "tau", [2 * ms, [2, 4] * mV]),
+            (ExponentialBasis, "window", [2 * ms]),
+            (IndicatorBasis, "window", [2 * ms, 0 * second]),
             (ExponentialBasis, "tau_rise", [0, -1.0, 5.0, 6.0, math.nan, "1"]),
             (CustomBasis, "matrix", [1.0, [1.0], [], [[]], [[1], [1, 2]]]),
             (CustomBasis, "matrix", [[[math.nan]], [[math.inf]], "x", None]),
@@ -209,9 +362,9 @@ def test_bad_argument_is_named(make, name, value):
 
 
 def test_units_are_not_lost_without_a_word():
-    from brian2 import ms
-
-    with pytest.raises(TypeError, match="tau must be plain numbers, without a unit"):
+    with pytest.raises(TypeError, match="tau is a time, .* so dt must be the time step, such as dt=1"):
         ExponentialBasis(2 * ms, 3)
+    with pytest.raises(TypeError, match="window must be a time or a number of steps, got .*volt"):
+        IndicatorBasis(2 * mV, dt=1 * ms)
     with pytest.raises(TypeError, match="weights must be plain numbers, without a unit"):
         ALL[0].kernels([1, 2] * ms)

@@ -291,6 +291,7 @@ LAYERS = random_layers((2, 3, 2), False)
         (dict(draws=np.array(0.5)), "draws must be a list of one array per hidden layer"),
         (dict(draws=[np.full((T, 3), 2.0)]), "draws must be from 0 to 1"),
         (dict(target_period=0), "target_period must be"),
+        (dict(target_start=0), "target_start must be"),
     ],
     ids=lambda value: ", ".join(value) if isinstance(value, dict) else "",
 )

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from glmbrian import learning
 from glmbrian.core.activations import get_activation
+from glmbrian.core.objectives import Rate
 
 ACTIVATIONS = {
     # name: (g, 1 - g)
@@ -355,6 +356,15 @@ def test_desired_train(n_steps, period, want):
     assert learning.desired_train(n_steps, period).tolist() == want
 
 
+@pytest.mark.parametrize(
+    "start, want",
+    [(1, [1, 0, 0, 1, 0, 0, 1]), (2, [0, 1, 0, 0, 1, 0, 0]), (5, [0, 0, 0, 0, 1, 0, 0]), (8, [0] * 7)],
+)
+def test_desired_train_from_a_step_on(start, want):
+    assert learning.desired_train(7, 3, start).tolist() == want
+    assert Rate(3, start).desired(1, 7, 2).T.tolist() == [[0] * 7, want]
+
+
 # What is refused
 
 
@@ -429,3 +439,5 @@ def test_no_neuron_at_all_is_refused():
 def test_bad_desired_train_is_refused(name, value):
     with pytest.raises((ValueError, TypeError), match=f"^{name} must"):
         learning.desired_train(**{"n_steps": 8, "period": 4, name: value})
+    with pytest.raises((ValueError, TypeError), match="^start must"):
+        learning.desired_train(8, 4, start=value if value is not None else "1")

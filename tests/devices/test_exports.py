@@ -125,7 +125,14 @@ def test_it_trains_as_fit_does(project):
 
 
 def test_changed_settings_are_read_back(copy):
-    changed = dict(n_epochs=5, batch_size=4, target_period=2, weight_decay=0.25, learning_rate=0.05)
+    changed = dict(
+        n_epochs=5,
+        batch_size=4,
+        target_period=2,
+        target_start=3,
+        weight_decay=0.25,
+        learning_rate=0.05,
+    )
     for name, value in {**changed, "n_averaged": 2}.items():
         change_setting(copy, name, value)
     assert run(copy).returncode == 0
@@ -157,6 +164,7 @@ def test_changed_settings_are_read_back(copy):
         ),
         ("batch_size", ["0", "-4", "2147483648"], "an integer from 1"),
         ("target_period", ["0", "x", "2147483648"], "an integer from 1"),
+        ("target_start", ["-1", "x", "2147483648"], "an integer from 0"),
         ("first_presentation", ["-1", "9223372036854775807"], "an integer from 0"),
         ("n_items", ["0", "-40", "1000000000000"], "an integer from 1"),
         ("input_key", ["18446744073709551616", "-1", "1.5"], "an integer from 0"),

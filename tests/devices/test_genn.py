@@ -324,7 +324,14 @@ class TestRun:
 
         def members(device):
             return [
-                classifier("rate", device, learning_rate=rate, start_state=state, target_period=3)
+                classifier(
+                    "rate",
+                    device,
+                    learning_rate=rate,
+                    start_state=state,
+                    target_period=3,
+                    target_start=2,
+                )
                 for rate, state in ((0.01, None), (0.05, 1), (0.02, 2))
             ]
 

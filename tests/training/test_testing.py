@@ -140,7 +140,7 @@ def of_fixed_spikes(learning, spikes, labels):
     neurons.bias = -1
     synapses = glm.GLMSynapses(source, neurons)
     trainer = glm.Trainer(
-        neurons, synapses, N_STEPS, labels, rule="rate", target_period=2, batch_size=3,
+        neurons, synapses, N_STEPS, labels, rule="rate", target_period=2, target_start=3, batch_size=3,
         learning_rate=0.3, learning=learning,
     )  # fmt: skip
     network = Network(source, neurons, synapses, trainer)

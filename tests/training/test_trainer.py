@@ -52,7 +52,7 @@ def choose(device_or_target):
 CASES = {
     "first-to-spike": dict(rule="first-to-spike"),
     "first-to-spike in batches": dict(rule="first-to-spike", batch_size=3),
-    "rate in batches": dict(rule="rate", batch_size=3, target_period=3),
+    "rate in batches": dict(rule="rate", batch_size=3, target_period=3, target_start=2),
     "targets": dict(rule="rate"),
     "weights alone": dict(rule="rate", batch_size=4, learn_feedback=False, learn_bias=False),
 }
@@ -96,7 +96,10 @@ class Case:
         if name in ("targets", "weights alone"):
             examples = dict(targets=self.targets.reshape(-1, n).astype(int))
         else:
-            train = learning.desired_train(N_STEPS, self.arguments.get("target_period", 4))
+            train = np.zeros(N_STEPS)
+            train[
+                self.arguments.get("target_start", 4) - 1 :: self.arguments.get("target_period", 4)
+            ] = 1
             self.targets = np.zeros((N_PRESENTATIONS, N_STEPS, n), dtype=bool)
             if self.arguments["rule"] == "rate":
                 self.targets[np.arange(N_PRESENTATIONS), :, self.labels] = train
@@ -587,6 +590,8 @@ def two_neurons():
         (dict(labels=[0], n_steps=2**31), ValueError, "n_steps must be"),
         (dict(labels=[0], n_steps=2**31 - 1), ValueError, "n_steps: potentials .* take fewer steps"),
         (dict(labels=[0], target_period=0), ValueError, "target_period must be"),
+        (dict(labels=[0], target_start=0), ValueError, "target_start must be"),
+        (dict(labels=[0], target_start=2.0), TypeError, "target_start must be"),
         (dict(labels=[0], learning_rate=0), ValueError, "learning_rate must be"),
         (dict(labels=[0], learn_feedback="no"), ValueError, "learn_feedback must be"),
         (dict(labels=[0], name="my trainer"), ValueError, "name must be"),
