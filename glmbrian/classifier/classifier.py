@@ -22,6 +22,7 @@ from ..devices.problem import Outcome, Trace
 from ..support.progress import Progress
 from ..support.storage import new_folder
 from ..support.validation import choice, flag
+from .divergence import warn_of_divergence
 from .files import EXPORTED, check_can_be_saved, load_classifier, save_classifier
 from .input_range import InputRange
 from .labels import check_known, check_weights
@@ -367,6 +368,12 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             If there is no C++ compiler, or compiling or running fails.  Any error
             leaves the classifier unchanged.
 
+        Warns
+        -----
+        RuntimeWarning
+            If training seems to diverge: the log-likelihood is far below that of constant firing
+            rates (`Objective.chance`) and of the parameters before training, or falls over the epochs.
+
         Examples
         --------
         Six inputs that spike on the left, and six on the right:
@@ -388,7 +395,9 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             if stops_early(self):
                 fit_until_no_better(self, X, y, sample_weight)
             else:
-                train([self], prepare([self], X, y, sample_weight))
+                prepared = prepare([self], X, y, sample_weight)
+                train([self], prepared)
+                warn_of_divergence([self], prepared)
         return self
 
     def partial_fit(
@@ -456,6 +465,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
                 earlier = self.history_
             one_epoch = prepared.training.epoch(0, len(prepared.inputs))
             train([self], replace(prepared, training=one_epoch))
+            warn_of_divergence([self], prepared)
             self.history_ = np.concatenate([earlier, self.history_])
         return self
 

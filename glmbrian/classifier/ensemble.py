@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from ..core.bases import Basis
 from ..support.validation import integer
 from .classifier import GLMClassifier
+from .divergence import warn_of_divergence
 from .settings import check_settings, refuse_early_stopping
 from .training import prepare, train, unchanged_on_error
 
@@ -71,7 +72,9 @@ def fit_ensemble(
     refuse_early_stopping(members[0], "fit_ensemble")
     n_jobs = cpu_count() if n_jobs is None else integer(n_jobs, "n_jobs")
     with unchanged_on_error(members):
-        train(members, prepare(members, X, y, sample_weight, one_row_each=True), n_jobs)
+        prepared = prepare(members, X, y, sample_weight, one_row_each=True)
+        train(members, prepared, n_jobs)
+        warn_of_divergence(members, prepared)
     return members
 
 

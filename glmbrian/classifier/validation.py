@@ -9,6 +9,7 @@ from sklearn.model_selection import StratifiedShuffleSplit
 
 from ..devices import get_device
 from ..support.progress import Silent
+from .divergence import warn_of_divergence
 from .labels import check_sum, check_weights
 from .testing import decided_labels, prepared_test
 from .training import Prepared, learned_parameters, prepare, rate_factors_of, train
@@ -39,7 +40,7 @@ def fit_until_no_better(
         weights = weights[kept]
         check_sum(weights, "sample_weight of what early_stopping=True holds out")
     labels = prepared.classes[prepared.labels[kept]]
-    prepared = _part(classifier, prepared, train_rows)
+    prepared = at_start = _part(classifier, prepared, train_rows)
     training = prepared.training
     history: list[float] = []
     scores: list[float] = []
@@ -61,6 +62,7 @@ def fit_until_no_better(
     classifier.n_presentations_ = n_presentations
     classifier.history_ = np.array(history)
     classifier.validation_scores_ = np.array(scores)
+    warn_of_divergence([classifier], at_start)
 
 
 def _split(classifier, prepared):

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import entr
 
 from ..support.validation import choice, integer
 from .activations import Activation
@@ -19,6 +20,11 @@ from .first_spike_probabilities import first_spike_probabilities
 from .likelihood_batches import first_to_spike_gradients, first_to_spike_values
 from .likelihoods import desired_train, first_to_spike_gradient, rate_gradient
 from .most_spikes_bounds import most_spikes_is_certain
+
+
+#: Where `Objective.chance` looks for the best constant potential: closer together where the
+#: activations are steep.
+_CONSTANT_POTENTIALS = (-12, -10, -8, -7, -6, -5, -4, -3.5, -3, -2.5, -2, -1.5, -1, -0.5, 0, 1, 2)
 
 
 class Objective(ABC):
@@ -253,6 +259,57 @@ class Objective(ABC):
         """
         return self.gradients(potentials, outputs, labels, activation)[0]
 
+    def chance(
+        self,
+        desired: np.ndarray,
+        labels: NDArray[np.int64] | None,
+        weights: NDArray[np.float64],
+        activation: Activation,
+    ) -> float:
+        """Return the mean value of the best constant firing rate, whatever the input.
+
+        Training that ends far below has diverged, and warns.
+
+        Parameters
+        ----------
+        desired : ndarray of uint8, shape (n, T, N_Y)
+            Desired output spikes.
+        labels : ndarray of int, shape (n,), or None
+            Indices of the right outputs; None if a `glmbrian.Trainer` was given `targets`.
+        weights : ndarray of float, shape (n,)
+            How often each of these occurs; they sum to 1.
+        activation : glmbrian.Activation
+
+        Returns
+        -------
+        float
+            By default the largest mean `value` at potentials that are the same for all outputs and
+            steps; minus infinity, for unknown, if outputs are free.
+
+        Examples
+        --------
+        Two neurons, one step: at best the right one spikes alone with probability 1/4.
+
+        >>> import glmbrian as glm
+        >>> chance = get_objective("first-to-spike", period=1).chance(
+        ...     np.zeros((2, 1, 2)), np.array([0, 1]), np.array([0.5, 0.5]), glm.get_activation("sigmoid")
+        ... )
+        >>> round(np.exp(chance), 12)
+        0.25
+        """
+        if not self.clamps_outputs:
+            return -np.inf
+        means = []
+        for potential in _CONSTANT_POTENTIALS:
+            u = np.full(desired.shape, float(potential))
+            if labels is None:
+                pairs = zip(u, desired)
+                values = np.array([self.gradient(*pair, None, activation)[0] for pair in pairs])
+            else:
+                values = self.values(u, desired, labels, activation)
+            means.append(weights @ values)
+        return float(np.nanmax(means, initial=-np.inf))
+
     def probabilities(
         self,
         potentials: NDArray[np.float64],
@@ -457,6 +514,11 @@ class Rate(Objective):
     def values(self, potentials, outputs, labels, activation):
         spike, silence = activation.log_spike(potentials), activation.log_silence(potentials)
         return np.where(outputs, spike, silence).sum(axis=(1, 2))
+
+    def chance(self, desired, labels, weights, activation):
+        # The best rate is that of the desired spikes.
+        rate = float(np.average(desired, axis=0, weights=weights).mean())
+        return -desired[0].size * float(entr(rate) + entr(1 - rate))
 
     def probabilities(
         self, potentials, activation, feedback_kernels, on_tie, on_silence, draw, n_simulated

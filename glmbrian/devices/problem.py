@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ..core.activations import Activation
 from ..core.adversarial import Adversarial
@@ -185,11 +185,11 @@ class Parameters(LayerParameters):
     def copy(self) -> "Parameters":
         return Parameters.of_arrays([array.copy() for array in self.arrays_of_all])
 
-    def is_moderate(self, history: NDArray[np.float64]) -> bool:
+    def is_moderate(self, history: ArrayLike) -> bool:
         """Whether these parameters and the `history` of their training are finite and not huge."""
         return all(np.all(np.abs(part) <= LARGEST) for part in (*self.arrays_of_all, history))
 
-    def check_moderate(self, history: NDArray[np.float64], training: "Training") -> None:
+    def check_moderate(self, history: ArrayLike, training: "Training") -> None:
         """Raise if the `training` that led to these parameters and this `history` diverged."""
         if self.is_moderate(history):
             return
@@ -198,9 +198,9 @@ class Parameters(LayerParameters):
             "" if weights is None else f", sample_weight and class_weight up to {weights.max():g}"
         )
         raise ValueError(
-            f"training ended in parameters or log-likelihoods beyond {LARGEST:g}, with learning_rate="
-            f"{training.learning_rates.max():g}{weighted}; reduce the one that is too large, or "
-            "bias_init or weight_scale"
+            f"training diverged to parameters or log-likelihoods beyond {LARGEST:g}, with learning_rate="
+            f"{training.learning_rates.max():g}{weighted}: try a tenth of the one that is too large, or "
+            "a smaller bias_init or weight_scale"
         )
 
     @classmethod

@@ -349,6 +349,8 @@ class _Training(_Simulation):
             learned.weights += of_neurons[:, np.newaxis] * gradient.weights
             learned.feedback += of_neurons[:, np.newaxis] * gradient.feedback
             learned.bias += of_neurons * gradient.bias
+        # What has diverged has no way back, and Brian's variables must be finite.
+        self.parameters.check_moderate(self.log_likelihood, self.training)
         self._begin_batch()
         self.load_parameters()
 

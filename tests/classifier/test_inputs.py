@@ -339,9 +339,9 @@ def test_a_training_that_diverges_is_an_error(settings, weight):
     fitted = small(**settings)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with pytest.raises(ValueError, match="training ended in .*learning_rate="):
+        with pytest.raises(ValueError, match="training diverged to .*learning_rate="):
             fitted.fit(REALS, Y, weights)
-        with pytest.raises(ValueError, match="training ended in .*learning_rate="):
+        with pytest.raises(ValueError, match="training diverged to .*learning_rate="):
             glm.fit_ensemble([fitted], REALS, Y, None if weights is None else [weights])
     assert not hasattr(fitted, "weights_")
 
