@@ -68,7 +68,7 @@ class Timeline:
 
     clock: Clock
     n_steps: int
-    dt: float | None
+    dt: Any
     firsts: NDArray[np.int64]
     starts: NDArray[Any]
     samples: NDArray[Any] | None = None
@@ -170,7 +170,7 @@ class Timeline:
             # Where their steps begin and end is not known, only that it is less than a step away.
             if not self.samples[0] - step - rounding <= time <= self.samples[-1] + step + rounding:
                 return None
-            shift = 0 if exact else rounding if after else -rounding
+            shift: Any = 0 if exact else rounding if after else -rounding
             if self.clock.is_calendar:
                 shift = int(shift)
             return int(np.searchsorted(self.samples, time + shift, side="right" if after else "left"))
