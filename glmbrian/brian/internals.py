@@ -76,7 +76,7 @@ def time_simulated(brian_object: Any) -> tuple[float, bool]:
     for network in (magic_network, *networks_with(brian_object)):
         if network.id == own:
             return float(network.t), True
-    return float(brian_object.clock.t), False
+    return float(brian_object.clock.variables["t"].get_value().item()), False
 
 
 def planned_steps(clock: Any) -> int:

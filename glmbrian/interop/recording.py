@@ -167,7 +167,7 @@ class Recording:
         Warns
         -----
         RuntimeWarning
-            If the network no longer exists, and the monitor's clock has not reached `t_stop`.
+            If it is not known whether the network, which no longer exists, has reached `t_stop`.
 
         Examples
         --------
@@ -457,7 +457,7 @@ def read_recording(value: Any, name: str) -> Events | None:
         value.names,
         value.dt,
         "Recording",
-        "{name}.part({start}*second, {stop}*second)",
+        "recording.part({start}*second, {stop}*second) for {name}",
     )
 
 
@@ -480,15 +480,24 @@ def _require_simulated(monitor: SpikeMonitor, t_start: Any, t_stop: Any) -> None
     beyond = math.ceil(until / step - STEP_ROUNDING) * step
     if stop <= beyond + STEP_ROUNDING * step:
         return
-    if is_certain:
+    spikes = np.asarray(monitor.t)
+    if is_certain or not np.any(spikes >= until):
+        by_hand = (
+            ""
+            if is_certain
+            else (
+                " (if that is because another network has used its clock since, keep the monitor's own network, "
+                "which knows its time, until the Recording is made)"
+            )
+        )
         raise ValueError(
             f"t_stop must be at most {until * second}, when the run of the monitor's network ended, got "
-            f"{stop * second}: what was not simulated would count as silence; write network.t"
+            f"{stop * second}: what was not simulated would count as silence; write network.t{by_hand}"
         )
     warn(
-        f"t_stop is {stop * second}, but the monitor's clock is at {until * second}: if no other "
-        "network has used the clock since, the time after that was not simulated and counts as silence "
-        "(the monitor's own network no longer exists, and cannot say)",
+        f"t_stop is {stop * second}, but it is not known until when the monitor's network, which no longer "
+        f"exists, has run, since another network has used its clock: the last spike is at "
+        f"{spikes.max() * second}, and what was not simulated would count as silence",
         RuntimeWarning,
     )
 

@@ -89,9 +89,10 @@ def recorded(
     """
     given = inputs_of(inputs, kernels)
     labels = {name: f"inputs[{name!r}]" for name in kernels}
-    data = {} if outputs is None else {"outputs": outputs}
-    data.update({labels[name]: given[name] for name in kernels})
-    if not data:
+    data = {labels[name]: given[name] for name in kernels}
+    if outputs is not None:
+        data["outputs"] = outputs
+    elif not kernels:
         raise ValueError("outputs are needed if there are no inputs, to know the number of steps")
     if mask is not None:
         data["mask"] = mask
@@ -108,9 +109,8 @@ def recorded(
     else:
         trains = as_series(values["outputs"], "outputs", n_steps, n)
     counted = checked_mask(values.get("mask"), trains.n_steps)
-    parts = steps_of_epochs(
-        epochs, trains.n_steps, together.dt, list(together.timelines.values())
-    )
+    timelines = sorted(together.timelines.items(), key=lambda item: item[0] != "outputs")
+    parts = steps_of_epochs(epochs, trains.n_steps, together.dt, [each for _, each in timelines])
     if counted is not None and not any(counted[start:stop].any() for start, stop in parts):
         raise ValueError("mask must leave at least one step of the epochs")
     if window is not None:
@@ -181,7 +181,15 @@ def read(
     return design_of(
         population,
         recorded(
-            outputs, inputs, population.kernels, population.dt, mask, epochs, population.n, sizes, window
+            outputs,
+            inputs,
+            population.kernels,
+            population.dt,
+            mask,
+            epochs,
+            population.n,
+            sizes,
+            window,
         ),
     )
 

@@ -284,9 +284,7 @@ def _advice(sources, timelines, first, name, dt):
     """Return how to bring two series together."""
     one, other = timelines[first], timelines[name]
     step = dt * one.clock.per_second
-    low, high = (
-        chosen(ends) for chosen, ends in zip((max, min), zip(one.span(), other.span()))
-    )
+    low, high = (chosen(ends) for chosen, ends in zip((max, min), zip(one.span(), other.span())))
     if low >= high:
         return "They have no time in common: are their times on one clock?"
     shift = (other.time(0) - one.time(0)) / step % 1.0

@@ -6,7 +6,7 @@ import numpy as np
 
 from .data import Samples, Source, is_instance_of, register_reader
 from .requests import Requested, clock_time, register_request
-from .timeline import DATES, DATES_IN_ZONE, SECONDS, Clock, Timeline
+from .timeline import DATES, DATES_IN_ZONE, SECONDS, Timeline
 
 _CUT = "{name}.loc[{start}:{stop}]"
 _CUT_TIMEDELTA = "{name}.loc[pd.Timedelta({start}, 's'):pd.Timedelta({stop}, 's')]"
@@ -32,7 +32,7 @@ def _read(values, index, name):
         return Samples(values, Timeline.of_samples(times, SECONDS, name), _CUT_TIMEDELTA)
     if is_instance_of(index, "pandas", "DatetimeIndex"):
         times = _nanoseconds(index, "datetime64[ns]", name)
-        clock: Clock = DATES if index.tz is None else DATES_IN_ZONE
+        clock = DATES if index.tz is None else DATES_IN_ZONE
         cut = _CUT if index.tz is None else _CUT_IN_ZONE
         return Samples(values, Timeline.of_samples(times, clock, name), cut)
     return None
@@ -60,9 +60,12 @@ def read_intervals(epochs: Any) -> list[Requested] | None:
     for number, interval in enumerate(epochs):
         name = f"epochs[{number}]"
         ends = [clock_time(end, name) for end in (interval.left, interval.right)]
-        if any(end is None for end in ends) or ends[0][1] != ends[1][1]:
-            raise TypeError(f"{name} must be an interval between two times or two dates, got {interval!r}")
-        (start, clock), (stop, _) = ends
+        left, right = ends
+        if left is None or right is None or left[1] != right[1]:
+            raise TypeError(
+                f"{name} must be an interval between two times or two dates, got {interval!r}"
+            )
+        (start, clock), (stop, _) = left, right
         found.append(
             Requested(start, stop, clock, not interval.closed_left, ends_after=interval.closed_right)
         )

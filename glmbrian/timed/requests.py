@@ -105,7 +105,9 @@ def _require_order(name, pair, start, stop, n_steps, timelines):
         return
     if all(clock_time(value, name) is not None for value in pair):
         text = " to ".join(map(str, pair))
-        raise ValueError(f"{name} must have at least one step of the data{_span(timelines)}, got {text}")
+        raise ValueError(
+            f"{name} must have at least one step of the data{_span(timelines)}, got {text}"
+        )
     raise ValueError(
         f"{name} must begin at step 0 or later, and end after its beginning, by step {n_steps} "
         f"(the end of the data); got {start} to {stop}"
@@ -134,8 +136,8 @@ def _step_at(value, name, timelines):
     if found is None:
         if isinstance(value, (float, np.floating)):
             raise TypeError(
-                f"{name} must be steps, as whole numbers, or times with a unit, such as {value} * second, "
-                f"got {value!r}; of pynapple, pass the IntervalSet itself and not its values"
+                f"{name}: start and stop must be steps, as whole numbers, or times with a unit, such as "
+                f"{value} * second, got {value!r}; of pynapple, pass the IntervalSet itself and not its values"
             )
         return integer(value, f"{name}: start and stop", -(2**62))
     time, clock = found
@@ -149,9 +151,7 @@ def _step_at(value, name, timelines):
 def _timeline_for(clock, name, timelines, exact=False):
     """Return the timeline that decides which steps a time means."""
     if not timelines:
-        raise ValueError(
-            f"{name} has times, so dt must be given: the duration of a step, such as 1*ms"
-        )
+        raise ValueError(f"{name} has times, so dt must be given: the duration of a step, such as 1*ms")
     if timelines[0].clock != clock:
         raise ValueError(
             f"{name} must have times on the clock of the data, which have {timelines[0].clock.name}"
@@ -192,10 +192,10 @@ def clock_time(value: Any, name: str) -> tuple[Any, Clock] | None:
         exact = value.to_timedelta64() if hasattr(value, "to_timedelta64") else np.timedelta64(value)
         return _in_nanoseconds(exact, "timedelta64[ns]", name) / 1e9, SECONDS
     if isinstance(value, (datetime.datetime, np.datetime64)):
-        clock = DATES
-        if getattr(value, "tzinfo", None) is not None:
-            value, clock = value.astimezone(datetime.timezone.utc).replace(tzinfo=None), DATES_IN_ZONE
-        exact = value.to_datetime64() if hasattr(value, "to_datetime64") else np.datetime64(value)
+        clock, date = DATES, value
+        if isinstance(date, datetime.datetime) and date.tzinfo is not None:
+            date, clock = date.astimezone(datetime.timezone.utc).replace(tzinfo=None), DATES_IN_ZONE
+        exact = date.to_datetime64() if hasattr(date, "to_datetime64") else np.datetime64(date)
         return _in_nanoseconds(exact, "datetime64[ns]", name), clock
     return None
 

@@ -68,7 +68,7 @@ class Timeline:
 
     clock: Clock
     n_steps: int
-    dt: float | None
+    dt: Any
     firsts: NDArray[np.int64]
     starts: NDArray[Any]
     samples: NDArray[Any] | None = None
@@ -91,7 +91,7 @@ class Timeline:
                     f"{name} must have times that rise from row to row, but row {row} is at "
                     f"{clock.text(times[row])}, and the row before at {clock.text(times[row - 1])}"
                 )
-        typical = float(np.median([np.median(part) for part in intervals]))
+        typical = float(_middle(np.array([_middle(part) for part in intervals])))
         rounding = _rounding(times, typical)
         total, count, firsts = 0.0, 0, [np.array([0])]
         for number, part in enumerate(intervals):
@@ -105,7 +105,7 @@ class Timeline:
                     "equal steps first (pynapple: interpolate or bin_average; pandas: resample)"
                 )
             is_step = part <= typical + rounding
-            total, count = total + part[is_step].sum(), count + np.count_nonzero(is_step)
+            total, count = total + float(part[is_step].sum()), count + int(np.count_nonzero(is_step))
             firsts.append(number * _AT_ONCE + np.flatnonzero(~is_step) + 1)
         starting = np.concatenate(firsts)
         # The mean of many steps is more exact than one of them, of which both ends are rounded.
@@ -170,7 +170,7 @@ class Timeline:
             # Where their steps begin and end is not known, only that it is less than a step away.
             if not self.samples[0] - step - rounding <= time <= self.samples[-1] + step + rounding:
                 return None
-            shift = 0 if exact else rounding if after else -rounding
+            shift: Any = 0 if exact else rounding if after else -rounding
             if self.clock.is_calendar:
                 shift = int(shift)
             return int(np.searchsorted(self.samples, time + shift, side="right" if after else "left"))
@@ -196,6 +196,12 @@ class Timeline:
         rounding = min(1e-9 / self.dt, STEP_ROUNDING)
         number = np.floor(position + rounding) + 1 if after else np.ceil(position - rounding)
         return int(self.firsts[piece] + np.clip(number, 0, length))
+
+
+def _middle(values):
+    """Return the median, or of two in the middle the lower one, which is a value."""
+    place = (values.size - 1) // 2
+    return np.partition(values, place)[place]
 
 
 def _rounding(times, step):

@@ -1,5 +1,6 @@
 """Spike times, binned trains and Brian groups stand for each other."""
 
+import gc
 import subprocess
 import sys
 
@@ -13,8 +14,10 @@ from brian2 import (
     defaultclock,
     ms,
     mV,
+    run,
     second,
     set_device,
+    start_scope,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -244,3 +247,73 @@ def test_too_many_steps_are_refused():
         Recording([[0.5]], 0, 1e300).trains(1e-300)
     with pytest.raises(TypeError, match="^times must be a sequence of arrays, .* not a mapping"):
         Recording({"a": [0.5]}, 0, 1)
+
+
+def run_for(duration, *more):
+    neurons = glm.GLMNeurons(3, glm.IndicatorBasis(1), dt=1 * ms, random_state=1)
+    neurons.bias = 0
+    monitor = SpikeMonitor(neurons)
+    network = Network(neurons, monitor, *[each(neurons) for each in more])
+    network.run(duration)
+    return monitor, network
+
+
+def test_time_that_was_not_simulated_is_not_silence():
+    monitor, network = run_for(20 * ms)
+    assert len(Recording.from_monitor(monitor, 0 * ms, network.t).trains()) == 20
+    with pytest.raises(ValueError, match=r"^t_stop must be at most 20\. ms.*network\.t"):
+        Recording.from_monitor(monitor, 0 * ms, 21 * ms)
+    with pytest.raises(ValueError, match="^t_start must be 0 s or later"):
+        Recording.from_monitor(monitor, -1 * ms, 20 * ms)
+    network.store()
+    network.run(5 * ms)
+    assert len(Recording.from_monitor(monitor, 0 * ms, 25 * ms).trains()) == 25
+    network.restore()
+    with pytest.raises(ValueError, match=r"^t_stop must be at most 20\. ms"):
+        Recording.from_monitor(monitor, 0 * ms, 25 * ms)
+    with pytest.raises(ValueError, match=r"^t_stop must be at most 0\. s"):
+        Recording.from_monitor(SpikeMonitor(monitor.source), 0 * ms, 1 * ms)
+
+
+def test_runs_that_a_spike_ends():
+    monitor, network = run_for(1000 * ms, glm.FirstSpikeStop)
+    assert network.t < 100 * ms
+    with pytest.raises(ValueError, match="^t_stop must be at most"):
+        Recording.from_monitor(monitor, 0 * ms, 1000 * ms)
+    trains = Recording.from_monitor(monitor, 0 * ms, network.t).trains()
+    assert trains[-1].any() and not trains[:-1].any()
+
+
+def test_the_clock_of_another_network_does_not_count():
+    group = PoissonGroup(1, 500 * Hz)
+    monitor = SpikeMonitor(group)
+    network = Network(group, monitor)
+    network.run(50 * ms)
+    Network(PoissonGroup(1, 500 * Hz)).run(10 * ms)
+    assert monitor.clock.t < 20 * ms
+    assert Recording.from_monitor(monitor, 0 * ms, 50 * ms).t_stop == 50 * ms
+    Network(PoissonGroup(1, 500 * Hz)).run(70 * ms)
+    with pytest.raises(ValueError, match=r"^t_stop must be at most 50\. ms"):
+        Recording.from_monitor(monitor, 0 * ms, 70 * ms)
+
+
+def test_a_network_that_no_longer_exists():
+    monitor = run_for(20 * ms)[0]
+    gc.collect()
+    assert len(Recording.from_monitor(monitor, 0 * ms, 20 * ms).trains()) == 20
+    with pytest.raises(ValueError, match=r"^t_stop must be at most 20\. ms.*keep the monitor's own"):
+        Recording.from_monitor(monitor, 0 * ms, 21 * ms)
+    with_other = PoissonGroup(1, 0 * Hz, clock=monitor.clock)
+    Network(with_other).run(1 * ms)
+    with pytest.warns(RuntimeWarning, match="^t_stop is 30. ms, but it is not known"):
+        Recording.from_monitor(monitor, 0 * ms, 30 * ms)
+
+
+def test_magic_networks_know_their_time():
+    start_scope()
+    group = PoissonGroup(2, 300 * Hz)
+    monitor = SpikeMonitor(group)
+    run(30 * ms)
+    assert Recording.from_monitor(monitor, 0 * ms, 30 * ms).t_stop == 30 * ms
+    with pytest.raises(ValueError, match=r"^t_stop must be at most 30\. ms"):
+        Recording.from_monitor(monitor, 0 * ms, 31 * ms)

@@ -439,8 +439,9 @@ def test_counts_and_events_of_pynapple():
     with pytest.raises(ValueError, match=r"^outputs is in steps of 1\. ms, and dt is 2\. ms"):
         glm.fit_population(counts, y, SHORT, dt=2 * ms)
     for events in spikes, spikes[3]:
-        with pytest.raises(TypeError, match=r"^outputs.*from_pynapple"):
+        with pytest.raises(ValueError, match="^dt must be given: outputs is a Ts"):
             glm.fit_population(events, y, SHORT)
+    np.testing.assert_array_equal(fit_without_warning(spikes, counts, SHORT).bias, want.bias)
     gap = counts.restrict(nap.IntervalSet([0, 0.2], [0.1, 0.4]))
     with pytest.raises(ValueError, match="^outputs must be in equal steps.*mask"):
         glm.fit_population(gap, feedback_basis=SHORT)
