@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from ..devices.problem import Trace
 from ..support.validation import integer
 from .monitors import recorded_spikes
-from .style import axes, index_ticks, integer_ticks, label_slice, legend_above
+from .style import axes, index_ticks, integer_ticks, label_slice, legend_above, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -145,7 +145,7 @@ def _one_presentation(trace, classes, label, ax):
     named = label_slice(n_outputs)
     names = [f"output {j}" for j in range(n_outputs)]
     if classes is not None:
-        names = [f"class {name}" for name in classes]
+        names = [plain(f"class {name}") for name in classes]
     ax.set_yticks(
         [*input_ticks, *bands, *rows[named]],
         [*map(str, input_ticks), *band_names, *names[named]],
@@ -167,7 +167,7 @@ def _one_presentation(trace, classes, label, ax):
         is_rejected = is_silent and classes is not None and trace.decided not in classes.tolist()
         when = "" if is_silent else f" at step {n_steps}"
         title.append("rejected" if is_rejected else f"decided {trace.decided}{when}")
-    ax.set_title(", ".join(title), fontsize="medium")
+    ax.set_title(plain(", ".join(title)), fontsize="medium")
     return ax
 
 
@@ -273,7 +273,7 @@ def _many_presentations(shown, classes, label, ax):
         ax.set_ylabel("output index")
     else:
         named = label_slice(n_outputs)
-        ax.set_yticks(np.arange(n_outputs)[named], classes.tolist()[named])
+        ax.set_yticks(np.arange(n_outputs)[named], [plain(name) for name in classes.tolist()[named]])
         ax.set_ylabel("class")
     margin = 0.4 + 0.03 * n_outputs
     ax.set_ylim(-margin, n_outputs - 1 + margin)
@@ -296,7 +296,7 @@ def _label_presentations(ax, ends, label):
         if not is_turned or position - positions[shown[-1]] >= 1.5 * _LETTER + _BETWEEN_LABELS:
             shown.append(index)
     above = ax.secondary_xaxis("top")
-    above.set_xticks(centers[shown], [names[index] for index in shown])
+    above.set_xticks(centers[shown], [plain(names[index]) for index in shown])
     above.tick_params(length=0, labelsize="small", rotation=90 if is_turned else 0)
     above.set_xlabel("true class")
 
