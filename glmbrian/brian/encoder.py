@@ -20,6 +20,7 @@ from .arguments import check_brian_arguments
 from .filters import STEP_COUNT
 from .functions import glm_bernoulli, glm_step
 from .internals import generate_in_double_precision, planned_steps, share_code_of_runs
+from .step_order import step_orders
 from .streams import warn_of_equal_draws
 from .target import add_index_alias, current_target, index_name, shared_flag
 
@@ -139,17 +140,23 @@ class RateEncoder(Described, NeuronGroup):
         )
         add_index_alias(self, "input_index")
         for attribute, value in dict(
-            n_images=len(images), n_steps=n_steps, draw_key=key, _steps_planned=0, _dt_on_genn=None
+            n_images=len(images),
+            n_steps=n_steps,
+            draw_key=key,
+            _steps_planned=0,
+            _dt_on_genn=None,
+            _operations=[],  # what happens in each step before spikes are drawn
         ).items():
             self.add_attribute(attribute)
             setattr(self, attribute, value)
         self.key_low, self.key_high = key
         image_levels = levels(images)
         self.level = image_levels[0]
-        if self_counting:
-            self.run_regularly(f"{STEP_COUNT} = {STEP_COUNT} + 1", clock=self.clock, when="groups")
         if len(images) > 1:
             self._change_images(image_levels, index)
+        if self_counting:
+            count = f"{STEP_COUNT} = {STEP_COUNT} + 1"
+            self._operations.append(self.run_regularly(count, clock=self.clock, when="groups"))
         generate_in_double_precision(self)
         share_code_of_runs(self)
 
@@ -179,13 +186,14 @@ class RateEncoder(Described, NeuronGroup):
         }
         # In other steps the variables keep their values, so users may set them.
         is_new, is_old = (f"int({STEP_COUNT} % {self.n_steps} {sign} 0)" for sign in ("==", "!="))
-        self.run_regularly(
+        change = self.run_regularly(
             "\n".join(
                 f"{name} = {is_new} * ({value}) + {is_old} * {name}" for name, value in values.items()
             ),
             clock=self.clock,
             when="start",
         )
+        self._operations.append(change)
 
     @property
     def steps_done(self) -> int:
@@ -201,6 +209,8 @@ class RateEncoder(Described, NeuronGroup):
                 f"dt was {self._dt_on_genn} when {self.name} was created and is {self.clock.dt} "
                 "now; on GeNN, set defaultclock.dt before you create an encoder with several images"
             )
+        for order in step_orders(self):
+            order.require(*self._operations, self.thresholder["spike"])
         warn_of_equal_draws(self)
         super().before_run(run_namespace)
 

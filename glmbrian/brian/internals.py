@@ -22,10 +22,18 @@ from brian2 import Function, Network, NumpyCodeObject, magic_network, prefs
 from brian2.codegen.codeobject import create_runner_codeobj
 from brian2.core.functions import FunctionImplementationContainer
 from brian2.core.spikesource import SpikeSource
-from brian2.core.variables import ArrayVariable, Constant, DynamicArrayVariable, Variables
+from brian2.core.variables import (
+    ArrayVariable,
+    Constant,
+    DynamicArrayVariable,
+    Variables,
+    VariableView,
+)
 from brian2.devices.cpp_standalone.device import CPPStandaloneDevice
 from brian2.devices.device import all_devices, get_device
 from brian2.groups.group import CodeRunner
+from brian2.groups.neurongroup import Resetter
+from brian2.synapses.synapses import SynapticPathway
 from brian2.utils.logger import catch_logs
 from joblib import cpu_count
 
@@ -58,6 +66,49 @@ def _contains(objects, wanted):
     return any(part is wanted or _contains(part.contained_objects, wanted) for part in list(objects))
 
 
+def networks_to_run(brian_object: Any) -> list[Network]:
+    """Return the networks that may be about to run `brian_object`: after its first run, only one."""
+    networks = networks_with(brian_object)
+    known = [network for network in networks if network.id == brian_object._network]
+    return known or networks
+
+
+def operations_of(network: Network) -> list[Any]:
+    """Return the parts of a network in the order in which the current device runs them in each step."""
+    fixed, chosen = get_device().network_schedule, network._schedule
+    try:
+        if fixed is not None:
+            network._schedule = list(fixed)
+        return network.sorted_objects
+    finally:
+        network._schedule = chosen
+
+
+def code_of(operation: Any) -> tuple[str, Mapping[str, Any]]:
+    """Return the statements of an operation, and the variables that they may name.
+
+    For parts of a network that have no statements, the text is empty.
+    """
+    if isinstance(operation, SynapticPathway):
+        return operation.code, operation.synapses.variables
+    if isinstance(operation, Resetter):
+        return operation.group.event_codes[operation.event], operation.group.variables
+    if isinstance(operation, CodeRunner):
+        return operation.abstract_code or "", operation.group.variables
+    return "", {}
+
+
+def is_pathway(operation: Any) -> bool:
+    """Return whether an operation of a network delivers spikes."""
+    return isinstance(operation, SynapticPathway)
+
+
+def finds_events(group: Any, event: str) -> Any:
+    """Return the operation that finds in which neurons of `group` an event occurs."""
+    whole = whole_group(group)
+    return getattr(whole, "thresholder", {}).get(event, whole)
+
+
 def network_of(brian_object: Any) -> Network:
     """Return the network that has run `brian_object`."""
     return next(net for net in networks_with(brian_object) if net.id == brian_object._network)
@@ -87,22 +138,25 @@ def planned_steps(clock: Any) -> int:
     return int(clock._i_end - clock.variables["timestep"].get_value().item())
 
 
-def spike_array(group: Any) -> Any:
-    """Return the variable that holds a group's spikes in the current step.
+def spike_array(group: Any, event: str = "spike") -> Any:
+    """Return the variable that holds a group's spikes, or other events, in the current step.
 
     Entries are indices of neurons; the last entry is their number.  Operations that use all
     spikes at once need it; Brian's interface offers spikes only per synapse.
     """
-    return group.variables["_spikespace"]
+    return group.variables[f"_{event}space"]
 
 
-def require_spikes(group: Any, name: str) -> None:
-    """Raise a TypeError naming the argument `name` unless `group` can spike."""
+def require_events(group: Any, name: str, event: str = "spike") -> None:
+    """Raise a TypeError naming the argument `name` unless `group` can spike, or has another `event`."""
     whole = whole_group(group)
-    if not isinstance(group, SpikeSource) or "_spikespace" not in getattr(whole, "variables", ()):
-        raise TypeError(
-            f"{name} must be a group that spikes (a NeuronGroup needs a threshold), got {group!r}"
+    if not isinstance(group, SpikeSource) or f"_{event}space" not in getattr(whole, "variables", ()):
+        needs = (
+            "that spikes (a NeuronGroup needs a threshold)"
+            if event == "spike"
+            else f"with the event {event!r}, as in NeuronGroup(..., events={{{event!r}: 'v > 1'}})"
         )
+        raise TypeError(f"{name} must be a group {needs}, got {group!r}")
 
 
 def delayed_arrivals(pathway: Any) -> np.ndarray:
@@ -551,6 +605,49 @@ def explain_unknown_variables(group: Any, explanations: dict[str, str]) -> None:
     """
     group.variables.__class__ = _ExplainedVariables
     group.variables.explanations = explanations
+
+
+class _ComputedView(VariableView):
+    def set_item(self, item, value, level=0, namespace=None):
+        if not self.variable.takes_values:
+            raise TypeError(self.variable.advice)
+        super().set_item(item, value, level=level + 1, namespace=namespace)
+
+
+class _ComputedVariable(ArrayVariable):
+    takes_values = False
+
+    def get_addressable_value(self, name, group):
+        return _ComputedView(name, self, group, dimensions=None)
+
+    def get_addressable_value_with_unit(self, name, group):
+        return _ComputedView(name, self, group, dimensions=self.dim)
+
+
+def refuse_values(group: Any, name: str, advice: str) -> None:
+    """Make assignments to a variable of `group` raise a TypeError that gives `advice`.
+
+    Brian's own flag for this would also change which values a standalone device remembers, and
+    what ``get_states`` returns.
+    """
+    group.variables[name].__class__ = _ComputedVariable
+    group.variables[name].advice = advice
+
+
+def take_values(group: Any, name: str, taken: bool) -> None:
+    """Say whether assignments to a variable that `refuse_values` has been called for are allowed."""
+    group.variables[name].takes_values = taken
+
+
+@contextmanager
+def values_taken(group: Any, name: str) -> Iterator[None]:
+    """Allow assignments to a variable that `refuse_values` has been called for."""
+    variable = group.variables[name]
+    before, variable.takes_values = variable.takes_values, True
+    try:
+        yield
+    finally:
+        variable.takes_values = before
 
 
 @contextmanager

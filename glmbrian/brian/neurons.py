@@ -42,12 +42,15 @@ from .internals import (
     changed_by_operations,
     explain_unknown_variables,
     generate_in_double_precision,
+    refuse_values,
     run_args,
     share_code_of_runs,
+    values_taken,
     warn_of_many_compilers,
 )
 from .own_code import check_equations, check_method, check_statements, double_precision_of
 from .ring import RING, add_ring, ring_buffer, ring_values, ring_variables
+from .step_order import POTENTIAL_IS_COMPUTED, check_neurons
 from .streams import warn_of_equal_draws
 from .target import add_index_alias, current_target, index_name, shared_flag
 from .time_steps import require_step
@@ -341,6 +344,7 @@ class GLMNeurons(Described, NeuronGroup):
             else "these neurons have no feedback kernel"
         )
         explain_unknown_variables(self, explanations)
+        refuse_values(self, "u", POTENTIAL_IS_COMPUTED)
         if use_ring:
             add_ring(self, matrix)
             self.filter_state = self.filter_state + [RING]
@@ -462,7 +466,8 @@ class GLMNeurons(Described, NeuronGroup):
         if isinstance(values, dict) and RING in values:
             values = dict(values)
             self.variables[RING].set_value(values.pop(RING))
-        super().set_states(values, *args, level=level + 1, **kwds)
+        with values_taken(self, "u"):
+            super().set_states(values, *args, level=level + 1, **kwds)
 
     def before_run(self, run_namespace: Any) -> None:
         # A population sets `fitted_dt`: its parameters are valid only for that step.
@@ -474,6 +479,7 @@ class GLMNeurons(Described, NeuronGroup):
                 f"drive uses a name that is neither in GLMNeurons(..., namespace={{name: value}}) nor "
                 f"defined where the run is called: {error.args[0]}"
             ) from None
+        check_neurons(self)
         warn_of_equal_draws(self)
         warn_of_many_compilers(self)
         super().before_run(run_namespace)
@@ -516,7 +522,7 @@ class GLMNeurons(Described, NeuronGroup):
         """
         for name in self.filter_state:
             self.variables[name].set_value(0)
-        self.u_ = 0
+        self.variables["u"].set_value(0)
 
 
 def channel_names(kernel: str, basis: Basis) -> list[str]:

@@ -72,9 +72,20 @@ def check_statements(statements: Any, name: str, kept: Collection[str]) -> str:
 
 def check_assignments(statements: str, name: str, kept: Collection[str]) -> None:
     """Raise a ValueError if the `statements` of the argument `name` assign to a name in `kept`."""
-    for target in _ASSIGNED.findall(_without_comments(statements)):
+    for target in assigned_names(statements):
         if target in kept:
             raise ValueError(f"{name} must not change {target!r}, which belongs to the model itself")
+
+
+def assigned_names(statements: str) -> list[str]:
+    """Return the names that `statements` assign to.
+
+    Examples
+    --------
+    >>> assigned_names("x = 1; y_post += 2  # z = 3")
+    ['x', 'y_post']
+    """
+    return _ASSIGNED.findall(_without_comments(statements))
 
 
 def _without_comments(statements):

@@ -91,7 +91,7 @@ class RowCode:
     def __init__(self, synapses: Any, weights: list[Any], channels: list[Any], rows: Rows) -> None:
         source = whole_group(synapses.source)
         self._name, self._label = operation_name(synapses), f"delays of {synapses.name}"
-        self._spikes, self._n_source = spike_array(source), len(source)
+        self._spikes, self._n_source = spike_array(source, synapses.pre.event), len(source)
         self._sources = span(synapses.source)
         self._weights, self._channels, self._rows = weights, channels, rows
         self._delay = synapses.pre.variables["delay"]

@@ -1,5 +1,7 @@
 """The stop condition: a presentation ends at the first output spike."""
 
+from typing import Any
+
 import numpy as np
 from brian2 import NeuronGroup, get_device
 from brian2.core.base import BrianObject
@@ -13,14 +15,16 @@ from .arguments import check_brian_arguments
 from .internals import (
     CPP_PROGRAM_CAN_STOP,
     CPP_STOP_RUN,
+    finds_events,
     keep_time_after_stops,
     network_of,
     read_time_after_program,
-    require_spikes,
+    require_events,
     share_code_of_runs,
     spike_array,
 )
 from .operations import new_operation
+from .step_order import step_orders
 from .subgroups import span, whole_group
 from .target import current_target
 
@@ -67,7 +71,7 @@ class FirstSpikeStop(Described, Group):
     add_to_magic_network = True
 
     def __init__(self, neurons: NeuronGroup | Subgroup, name: str = "firstspikestop*") -> None:
-        require_spikes(neurons, "neurons")
+        require_events(neurons, "neurons")
         if not current_target().can_stop:
             raise NotImplementedError(
                 "FirstSpikeStop: GeNN cannot end a run at a spike; use another device, or "
@@ -90,6 +94,11 @@ class FirstSpikeStop(Described, Group):
             f"done = {function}(done)", clock=group.clock, when="end", name=f"{self.name}_operation"
         )
         share_code_of_runs(self)
+
+    def before_run(self, run_namespace: Any) -> None:
+        super().before_run(run_namespace)
+        for order in step_orders(self):
+            order.require(finds_events(self.neurons, "spike"), *self.contained_objects)
 
     def after_run(self) -> None:
         super().after_run()

@@ -22,13 +22,18 @@ from .internals import (
     generate_in_double_precision,
     remember_values,
     replace_pathway_code,
-    require_spikes,
+    require_events,
     run_args,
     share_code_of_runs,
     time_steps_may_differ,
 )
 from .neurons import GLMNeurons, channel_names
-from .own_code import check_assignments, check_equations, check_statements, double_precision_of
+from .own_code import (
+    check_assignments,
+    check_equations,
+    check_statements,
+    double_precision_of,
+)
 from .rows import RowCode, find_rows, operation_name, row_operation
 from .subgroups import span, whole_group
 from .target import current_target
@@ -84,9 +89,10 @@ class GLMSynapses(Described, Synapses):
         added to the target's channels.
     **kwds
         Passed to `brian2.Synapses`: ``delay`` (in addition to the lag of one step that
-        every kernel has), ``on_post`` (statements for a spike of the target, where the
-        weights are called ``w_0``, ``w_1``, ...), ``namespace``, ``dt``, ``clock``, ``order``,
-        ``name``.
+        every kernel has), ``on_event`` (an event of the source that counts in place of its spikes),
+        ``on_post`` (statements for a spike of the target, where the
+        weights are called ``w_0``, ``w_1``, ...), ``method`` (how Brian integrates `model`), ``namespace``,
+        ``dt``, ``clock``, ``order``, ``name``.
 
     Attributes
     ----------
@@ -134,9 +140,9 @@ class GLMSynapses(Described, Synapses):
         neurons = whole_group(target)
         if not isinstance(neurons, GLMNeurons):
             raise TypeError(f"target must be GLMNeurons or a subgroup of them, got {target!r}")
-        require_spikes(source, "source")
-        choice(kernel, "kernel", tuple(neurons.kernels))
         _check_keywords(kwds)
+        require_events(source, "source", _event(kwds, "pre"))
+        choice(kernel, "kernel", tuple(neurons.kernels))
         basis = neurons.kernels[kernel]
         pre, post = find_pairs(connect, len(source), len(target), random_state=random_state)
         check_size(pre.size * basis.n_basis, "connect: weights", "connect fewer pairs")
@@ -147,6 +153,11 @@ class GLMSynapses(Described, Synapses):
             kwds.setdefault("clock", neurons.clock)
 
         own_model = check_equations(model, "model", {*weights, *_TAKEN, *dir(type(self))})
+        for name in ("method", "method_options"):
+            if own_model is None and kwds.get(name) is not None:
+                raise ValueError(
+                    f"{name} is for differential equations in model, but there is no model"
+                )
         # Without a suffix Brian takes a variable of the target, unless the synapse has one.
         kept = neurons.model_variables - {"bias"} - (own_model.names if own_model else set())
         kept |= {f"{name}_post" for name in kept} | _FIXED
@@ -530,9 +541,31 @@ def _check_keywords(kwds):
             )
         if not 0 <= float(value) < np.inf:
             raise ValueError(f"delay must be at least 0 and finite, got {value!r}")
+    _check_events(kwds)
     if not isinstance(kwds.get("namespace"), (Mapping, type(None))):
         raise TypeError(f"namespace must be a dict of names to values, got {kwds['namespace']!r}")
     on_post = "" if kwds.get("on_post") is None else kwds["on_post"]
     pathways = on_post.values() if isinstance(on_post, Mapping) else [on_post]
     if not all(isinstance(statements, str) for statements in pathways):
         raise TypeError(f"on_post must be statements such as 'w_0 += 0.1', got {kwds['on_post']!r}")
+
+
+def _check_events(kwds):
+    """Raise unless `on_event` gives an event to pathways that there are: Brian ignores others."""
+    on_event, on_post = kwds.get("on_event", "spike"), kwds.get("on_post")
+    pathways = ["pre", *(on_post if isinstance(on_post, Mapping) else ["post"] if on_post else [])]
+    events = on_event if isinstance(on_event, Mapping) else dict.fromkeys(pathways, on_event)
+    if not all(isinstance(event, str) for event in events.values()):
+        raise TypeError(f"on_event must be the name of an event, or a dict of them, got {on_event!r}")
+    for pathway in events:
+        if pathway not in pathways:
+            raise ValueError(
+                f"on_event: there is no pathway {pathway!r}; those of these synapses are "
+                f"{', '.join(map(repr, pathways))}"
+            )
+
+
+def _event(kwds, pathway):
+    """Return the event of the source at which a pathway acts."""
+    on_event = kwds.get("on_event", "spike")
+    return on_event.get(pathway, "spike") if isinstance(on_event, Mapping) else on_event

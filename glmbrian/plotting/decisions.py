@@ -7,7 +7,7 @@ import numpy as np
 
 from ..classifier.classifier import GLMClassifier
 from ..support.validation import integer
-from .style import axes, grey, integer_ticks, marker
+from .style import axes, curve_name, grey, integer_ticks, legend, marker
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -163,7 +163,7 @@ def plot_accuracy_by_deadline(
             by_step.cumsum() / len(decisions.step),
             color=grey(index),
             marker=marker(index, n_steps),
-            label=name if label is None else f"{label}: {name}",
+            label=curve_name(name if label is None else f"{label}: {name}"),
             **look,
         )
     longest = max(np.size(line.get_xdata()) for line in ax.lines if line.get_gid() == _CURVE)
@@ -172,7 +172,7 @@ def plot_accuracy_by_deadline(
     integer_ticks(ax.xaxis)
     ax.set_xlabel("deadline [steps]")
     ax.set_ylabel("fraction of presentations")
-    ax.legend(loc="best", fontsize="small")
+    legend(ax, loc="best", fontsize="small")
     return ax
 
 

@@ -14,7 +14,7 @@ from ..core.bases import Basis
 from ..population.population import GLMPopulation
 from ..population.stability import COUPLING
 from ..support.validation import choice, finite_array, integer
-from .style import milliseconds
+from .style import milliseconds, plain
 
 if TYPE_CHECKING:
     from brian2 import Quantity
@@ -62,7 +62,7 @@ class KernelSet:
 
     def title(self, index: int) -> str:
         named = "" if self.name is None else f", {self.name}"
-        return f"{self.target} {index if self.classes is None else self.classes[index]}{named}"
+        return plain(f"{self.target} {index if self.classes is None else self.classes[index]}{named}")
 
     def image_shape(self, shape: tuple[int, ...] | None) -> tuple[int, ...] | None:
         """Return (rows, columns), or None if the sources do not form an image."""

@@ -7,7 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..classifier.classifier import GLMClassifier
 from ..support.validation import finite_array
-from .style import STYLES, axes, grey, integer_ticks, marker
+from .style import STYLES, axes, curve_name, grey, integer_ticks, legend, marker
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,7 +71,7 @@ def plot_learning_curve(
         linestyle=STYLES[index % len(STYLES)],
         marker=marker(index, n_epochs),
         markersize=3.5,
-        label=label,
+        label=curve_name(label),
         gid=_CURVE,
     )
     if n_trainings > 1:
@@ -92,7 +92,7 @@ def plot_learning_curve(
     ax.set_xlabel("epoch")
     ax.set_ylabel("mean log-likelihood [nats]")
     if label is not None:
-        ax.legend(loc="best", fontsize="small")
+        legend(ax, loc="best", fontsize="small")
     if isinstance(classifier, GLMClassifier) and hasattr(classifier, "validation_scores_"):
         right = ax.twinx()
         scores = classifier.validation_scores_

@@ -12,7 +12,7 @@ from ..devices.problem import Trace
 from ..interop.recording import Recording
 from ..support.validation import binary_array, integer
 from .monitors import recorded_spikes
-from .style import axes, index_ticks, integer_ticks, label_slice, legend_above, milliseconds
+from .style import axes, index_ticks, integer_ticks, label_slice, legend_above, milliseconds, plain
 
 if TYPE_CHECKING:
     from brian2 import Quantity
@@ -156,7 +156,7 @@ def _one_presentation(trace, classes, label, ax):
     named = label_slice(n_outputs)
     names = [f"output {j}" for j in range(n_outputs)]
     if classes is not None:
-        names = [f"class {name}" for name in classes]
+        names = [plain(f"class {name}") for name in classes]
     ax.set_yticks(
         [*input_ticks, *bands, *rows[named]],
         [*map(str, input_ticks), *band_names, *names[named]],
@@ -178,7 +178,7 @@ def _one_presentation(trace, classes, label, ax):
         is_rejected = is_silent and classes is not None and trace.decided not in classes.tolist()
         when = "" if is_silent else f" at step {n_steps}"
         title.append("rejected" if is_rejected else f"decided {trace.decided}{when}")
-    ax.set_title(", ".join(title), fontsize="medium")
+    ax.set_title(plain(", ".join(title)), fontsize="medium")
     return ax
 
 
@@ -314,7 +314,7 @@ def _many_presentations(shown, classes, label, ax):
         ax.set_ylabel(f"{shown.what} index" if shown.what == "output" else shown.what)
     else:
         named = label_slice(n_outputs)
-        ax.set_yticks(np.arange(n_outputs)[named], classes.tolist()[named])
+        ax.set_yticks(np.arange(n_outputs)[named], [plain(name) for name in classes.tolist()[named]])
         ax.set_ylabel("class" if shown.what == "output" else shown.what)
     margin = 0.4 + 0.03 * n_outputs
     ax.set_ylim(-margin, n_outputs - 1 + margin)
@@ -337,7 +337,7 @@ def _label_presentations(ax, ends, label):
         if not is_turned or position - positions[shown[-1]] >= 1.5 * _LETTER + _BETWEEN_LABELS:
             shown.append(index)
     above = ax.secondary_xaxis("top")
-    above.set_xticks(centers[shown], [names[index] for index in shown])
+    above.set_xticks(centers[shown], [plain(names[index]) for index in shown])
     above.tick_params(length=0, labelsize="small", rotation=90 if is_turned else 0)
     above.set_xlabel("true class")
 

@@ -2,8 +2,9 @@
 
 import math
 import textwrap
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -24,7 +25,7 @@ _MOST_KERNELS = 10  # the most classes whose kernels are shown
 
 
 def training_report(
-    classifier: GLMClassifier, X: ArrayLike, y: ArrayLike, path: str | Path | None = None
+    classifier: GLMClassifier, X: ArrayLike, y: ArrayLike, path: str | Path | IO[bytes] | None = None
 ) -> Figure:
     """Draw what a classifier has learned and how it decides, in one figure.
 
@@ -41,7 +42,7 @@ def training_report(
         shown are simulated again.
     y : array_like, shape (n,)
         Class labels.
-    path : str or Path, optional
+    path : str, Path or binary file, optional
         A PNG file to write.
 
     Returns
@@ -131,7 +132,7 @@ def training_report(
             ax.set_title(title, fontsize="medium")
         lower.colorbar(image, ax=images.tolist(), label=text)
     if path is not None:
-        with replacing(path) as file:
+        with nullcontext(path) if hasattr(path, "write") else replacing(path) as file:
             figure.savefig(file, format="png", dpi=150)
     return figure
 

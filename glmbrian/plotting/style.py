@@ -28,6 +28,7 @@ WIDTH_OF_95 = 1.96
 _MOST_REASONS = 4  # why lags are left out
 _MOST_MARKED = 60  # the most points of a line with markers
 _LEGEND_COLUMNS = 3
+_NO_WIDTH = "\u200b"  # a space that is not seen
 
 
 def axes(ax: Axes | None) -> Axes:
@@ -70,6 +71,31 @@ def index_ticks(n: int, most: int = 8) -> list[int]:
     return sorted({int(tick) for tick in ticks if 0 <= tick < n})
 
 
+def plain(text: Any) -> str:
+    """Return text of the user's such that matplotlib draws it as it is: dollars do not begin a formula.
+
+    Examples
+    --------
+    >>> plain("US$") == "US" + chr(92) + "$"
+    True
+    """
+    return str(text).replace("$", r"\$")
+
+
+def curve_name(text: Any) -> str | None:
+    """Return text of the user's, or None, as the label of a curve, which `legend` shows as it is."""
+    if text is None:
+        return None
+    # Matplotlib leaves out curves whose names begin with an underscore.
+    return f"{_NO_WIDTH}{plain(text)}" if str(text).startswith("_") else plain(text)
+
+
+def legend(ax: Axes, **look: Any) -> None:
+    """Draw a legend of the curves in `ax`, named by `curve_name`."""
+    for text in ax.legend(**look).get_texts():
+        text.set_text(text.get_text().removeprefix(_NO_WIDTH))
+
+
 def label_slice(n: int) -> slice:
     """Return the slice that takes at most `MOST_NAMES` of `n` things, to label them."""
     return slice(None, None, -(-n // MOST_NAMES))
@@ -107,7 +133,7 @@ def lines_against_lag(
             marker=marker(index, window) if is_named else None,
             markersize=4,
             linewidth=1.3 if is_named else 0.8,
-            label=name,
+            label=curve_name(name),
         )
     if left_out:
         unit = "steps" if step is None else "ms"
@@ -165,7 +191,8 @@ def legend_above(
     share = min((0.18 * legend_rows + 0.15) / height, 0.5)
     bottom, top = ax.get_ylim()
     ax.set_ylim(bottom, top + (top - bottom) * share / (1 - share))
-    ax.legend(
+    legend(
+        ax,
         title=title,
         loc="upper center",
         ncols=min(n_lines, columns),

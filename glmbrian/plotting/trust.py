@@ -12,7 +12,7 @@ from ..confident.decision import ConfidentDecision
 from ..confident.scores import step_scores
 from ..confident.thresholds import first_above
 from ..support.validation import finite_array, integer
-from .style import axes, grey, marker
+from .style import axes, curve_name, grey, legend, marker
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,13 +77,15 @@ def plot_reliability(
     ax.bar(edges, 0.2 * counts / counts.max(), 1 / n_bins, align="edge", color="0.85", edgecolor="0.6")
     ax.plot([0, 1], [0, 1], "--", color="0.6", linewidth=1)
     index = len(ax.lines) // 2
-    ax.plot(confidence, fraction, color=grey(index), marker=marker(index, n_bins), label=label)
+    ax.plot(
+        confidence, fraction, color=grey(index), marker=marker(index, n_bins), label=curve_name(label)
+    )
     ax.set_xlim(0, 1)
     ax.set_ylim(0, 1.02)
     ax.set_xlabel("probability of the most probable class")
     ax.set_ylabel("fraction of this class")
     if label is not None:
-        ax.legend(fontsize="small", loc="upper left")
+        legend(ax, fontsize="small", loc="upper left")
     return ax
 
 
@@ -132,12 +134,12 @@ def plot_accuracy_by_budget(
             [curve[budget] for budget in budgets],
             color=grey(index),
             marker=marker(index, len(budgets)),
-            label=str(name),
+            label=curve_name(name),
         )
     ax.set_ylim(-0.03, 1.03)
     ax.set_xlabel("spikes changed")
     ax.set_ylabel("accuracy")
-    ax.legend(fontsize="small")
+    legend(ax, fontsize="small")
     return ax
 
 
@@ -208,5 +210,5 @@ def plot_coverage(
     ax.set_ylim(-0.03, 1.03)
     ax.set_xlabel("error among decided presentations")
     ax.set_ylabel("coverage")
-    ax.legend(fontsize="small")
+    legend(ax, fontsize="small")
     return ax

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..support.validation import real
 from .kernel_sets import kernel_set
-from .style import DIVERGING, axes, index_ticks, label_slice
+from .style import DIVERGING, axes, index_ticks, label_slice, plain
 
 if TYPE_CHECKING:
     from brian2 import Quantity
@@ -119,6 +119,6 @@ def _label_matrix(ax, kernels):
         ax.set_xticks(index_ticks(n_targets))
     else:
         named = label_slice(n_targets)
-        ax.set_xticks(np.arange(n_targets)[named], kernels.classes[named])
+        ax.set_xticks(np.arange(n_targets)[named], [plain(name) for name in kernels.classes[named]])
     ax.set_xlabel(kernels.target)
     ax.set_ylabel(kernels.source)

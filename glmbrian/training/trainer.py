@@ -22,11 +22,13 @@ from ..brian.encoder import RateEncoder
 from ..brian.internals import (
     delay_steps,
     delayed_arrivals,
+    finds_events,
     networks_with,
     planned_steps,
     spike_array,
 )
 from ..brian.neurons import GLMNeurons, feedback_weight_names
+from ..brian.step_order import step_orders
 from ..brian.subgroups import whole_group
 from ..brian.synapses import GLMSynapses
 from ..brian.target import current_target
@@ -54,6 +56,12 @@ from .testing import TestPresentations
 
 #: Neurons that have, or had, a trainer.
 _with_trainer: weakref.WeakSet[GLMNeurons] = weakref.WeakSet()
+
+
+_CLAMP_IS_SET = (
+    "a trainer sets it in each step to the desired spikes, so what is written to it would be lost. Leave it to "
+    "the trainer, or clamp neurons after training"
+)
 
 
 class Trainer(Described, Group):
@@ -455,6 +463,7 @@ class Trainer(Described, Group):
                 )
         if self.learns:
             self._check_paths(objects)
+        self._check_step_order()
         for encoder in self._encoders:
             self._check_encoder(encoder)
         for encoder in _encoders_before(self.neurons, objects):
@@ -646,6 +655,23 @@ class Trainer(Described, Group):
         for synapses in others:
             self._check_source(synapses)
         check_input_arrives(self.groups, self.learned, others)
+
+    def _check_step_order(self):
+        """Raise a ValueError if a step would not begin and end with what the trainer does then."""
+        begins = [part for part in self.contained_objects if part.when == "start"]
+        ends = [part for part in self.contained_objects if part.when == "end"]
+        ends.sort(key=lambda part: part.order)
+        for order in step_orders(self):
+            for group in self.groups:
+                update, threshold = group.state_updater, group.thresholder["spike"]
+                order.require(*begins, update, threshold, group.resetter["spike"], *ends)
+            for pathway in (learned.pathway for learned in self.learned if learned.pathway is not None):
+                update = whole_group(pathway.target).state_updater
+                order.require(update, pathway, *ends)
+                order.require(finds_events(pathway.source, pathway.event), pathway)
+            if self.clamps_outputs:
+                threshold = self.neurons.thresholder["spike"]
+                order.refuse_lost(self.neurons, "clamp", begins[0], threshold, _CLAMP_IS_SET)
 
     def _check_device(self):
         target = current_target()
@@ -934,7 +960,7 @@ class _Recorder(NetworkOperation):
         # Delays may have changed since the last run.
         super().before_run(run_namespace)
         source = whole_group(self.pathway.source)
-        self.spikes = spike_array(source).get_value()
+        self.spikes = spike_array(source, self.pathway.event).get_value()
         sources = self.pathway.synapse_sources.get_value()
         at_once = np.flatnonzero(np.broadcast_to(delay_steps(self.pathway), sources.shape) == 0)
         order = np.argsort(sources[at_once], kind="stable")

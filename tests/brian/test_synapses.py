@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from brian2 import (
     Network,
+    NeuronGroup,
     SpikeGeneratorGroup,
     StateMonitor,
     defaultclock,
@@ -388,6 +389,16 @@ def test_no_pairs_can_be_added_after_a_trainer():
         (dict(model="w_0 : 1"), ValueError, "model: the name 'w_0' is taken"),
         (dict(dtype=float), TypeError, "dtype cannot be given"),
         (dict(foo=1), TypeError, "no argument 'foo'"),
+        (dict(on_event={"per": "spike"}), ValueError, "no pathway 'per'.*are 'pre'"),
+        (dict(on_event={"post": "spike"}), ValueError, "no pathway 'post'"),
+        (
+            dict(on_event="cross"),
+            TypeError,
+            r"source must be a group with the event 'cross', as in Neuron",
+        ),
+        (dict(on_event={"pre": 3}), TypeError, "on_event must be the name of an event"),
+        (dict(method="euler"), ValueError, "method is for differential equations in model"),
+        (dict(method_options={}), ValueError, "method_options is for differential equations in model"),
         (dict(delay=2), TypeError, "delay must be a single time"),
         (dict(delay=[1, 2] * ms), TypeError, "delay must be a single time .*synapses.delay"),
         (dict(delay=-1 * ms), ValueError, "delay must be at least 0"),
@@ -450,3 +461,65 @@ def test_weights_cannot_be_a_key_of_run_args():
         "feedback_weight_1",
     }
     assert device.has_been_run is False
+
+
+# ------------------------------------------------------------------ other events than spikes
+
+CROSSES = [2, 7, 12]
+
+
+def with_event(threshold="timestep(t, dt) % 4 == 1", n=2):
+    """Return a group whose spikes are in other steps than the events in `CROSSES`, of neuron 1 only."""
+    when = "i == 1 and timestep(t, dt) % 5 == 2"
+    reset = None if threshold is None else ""
+    return NeuronGroup(n, "x : 1", threshold=threshold, reset=reset, events={"cross": when})
+
+
+def effects(potentials):
+    return np.flatnonzero(np.array(potentials)).tolist()
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "numpy",
+        pytest.param("cython", marks=[pytest.mark.compiled, pytest.mark.exhaustive]),
+        pytest.param("cpp_standalone", marks=pytest.mark.compiled),
+    ],
+)
+def test_an_event_of_the_source_counts_in_place_of_its_spikes(target):
+    if target == "cpp_standalone":
+        set_device("cpp_standalone", directory=None, build_on_run=False)
+    else:
+        prefs.codegen.target = target
+    defaultclock.dt = 1 * ms
+    crosses, basis = {"pre": "cross"}, glm.IndicatorBasis(1)
+    network, monitors = Network(), []
+    for number, arguments in enumerate(
+        (dict(on_event=crosses), dict(on_event="cross", delay=1 * ms), dict(on_event=crosses))
+    ):
+        group = with_event(None if number == 1 else "timestep(t, dt) % 4 == 1")  # events alone will do
+        neurons = glm.GLMNeurons(1, basis, random_state=number)
+        # of a subgroup, where the neuron with events is the first
+        synapses = glm.GLMSynapses(group[1:] if number == 2 else group, neurons, **arguments)
+        synapses.w = 1
+        monitors.append(StateMonitor(neurons, "u", record=True, when="end"))
+        network.add(group, neurons, synapses, monitors[-1])
+    learned = []
+    for crossing in (True, False):
+        group = with_event() if crossing else with_event("i == 1 and timestep(t, dt) % 5 == 2")
+        neurons = glm.GLMNeurons(2, basis, random_state=1, stream=f"learns {crossing}")
+        neurons.bias = -1
+        learned.append(glm.GLMSynapses(group, neurons, on_event=crosses if crossing else "spike"))
+        learned[-1].w = 1
+        trainer = glm.Trainer(neurons, learned[-1], n_steps=14, labels=[0], learning_rate=1.0)
+        network.add(group, neurons, learned[-1], trainer)
+    network.run(14 * ms)
+    if target == "cpp_standalone":
+        device.build(directory=None, with_output=False)
+    at_once, delayed, of_subgroup = (effects(monitor.u[0]) for monitor in monitors)
+    assert at_once == of_subgroup == [step + 1 for step in CROSSES]
+    assert delayed == [step + 2 for step in CROSSES[:2]]
+    of_events, of_spikes = (np.array(synapses.w) for synapses in learned)
+    assert np.abs(of_events - 1).max() > 0.01
+    np.testing.assert_array_equal(of_events, of_spikes)
