@@ -38,6 +38,11 @@ USUAL = [
     for kind, (a, b) in enumerate(product((0, 1), repeat=2))
     for c in (0, 1)
 ]
+#: GeNN takes long to compile.
+ON_GENN = [
+    ("custom", LONG, False, "rate", False),
+    ("exponentials", LONG, True, "rate", False),
+]
 N, N_INPUTS = 6, 5
 INPUTS = Inputs("bytes", np.random.default_rng(1).integers(0, 60, (N, N_INPUTS)).astype(np.uint8))
 LABELS = np.arange(N) % 2
@@ -82,11 +87,11 @@ def check(network, device, trains=True):
         np.testing.assert_allclose(values, vars(outcomes[1])[name], rtol=0, atol=1e-9, err_msg=name)
 
 
-def cases(*marks):
-    """Return all cases, of which only the `USUAL` ones are in every run."""
+def cases(*marks, usual=USUAL):
+    """Return all cases, of which only the `usual` ones are in every run."""
     rest = [pytest.mark.exhaustive]
     return [
-        pytest.param(case, marks=[*marks, *(rest if case not in USUAL else [])], id="-".join(map(str, case)))
+        pytest.param(case, marks=[*marks, *(rest if case not in usual else [])], id="-".join(map(str, case)))
         for case in CASES
     ]  # fmt: skip
 
@@ -128,7 +133,7 @@ def test_in_cython(case):
 
 @pytest.mark.compiled
 @pytest.mark.long
-@pytest.mark.parametrize("case", cases())
+@pytest.mark.parametrize("case", cases(usual=ON_GENN))
 def test_on_genn(case):
     """Hidden layers are only tested there."""
     try:
