@@ -4,6 +4,7 @@ Filters have three forms, which depend on the window: up to 40 lags and beyond, 
 presentation is over before the window is (`glmbrian.brian.filters`).
 """
 
+import subprocess
 from itertools import product
 
 import numpy as np
@@ -68,19 +69,23 @@ def make_network(kind, window, is_hidden, decoding, is_longer):
     )
 
 
+def check_learned(network, start, learned, history):
+    expected, log_likelihoods = learn_by_hand(network, start, INPUTS, LABELS, TRAINING)
+    assert np.abs(expected.weights - start.weights).max() > 1e-3
+    for array, values in zip(learned.arrays_of_all, expected.arrays_of_all):
+        np.testing.assert_allclose(array, values, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(history[:, 0], log_likelihoods, rtol=0, atol=1e-9)
+
+
 def check(network, device, trains=True):
     start = make_start(network)
-    learned, log_likelihoods = learn_by_hand(network, start, INPUTS, LABELS, TRAINING)
-    assert np.abs(learned.weights - start.weights).max() > 1e-3
     if trains:
-        found, history, _ = device.train(network, start, INPUTS, LABELS, TRAINING, Silent())
-        for array, expected in zip(found.arrays_of_all, learned.arrays_of_all):
-            np.testing.assert_allclose(array, expected, rtol=0, atol=1e-9)
-        np.testing.assert_allclose(history[:, 0], log_likelihoods, rtol=0, atol=1e-9)
+        learned = device.train(network, start, INPUTS, LABELS, TRAINING, Silent())
+        check_learned(network, start, *learned[:2])
     testing = Testing(input_key=7, output_key=8)
     prefs.codegen.target = "numpy"
     outcomes = [
-        place.test(network, learned, INPUTS, testing, Silent())[0]
+        place.test(network, start, INPUTS, testing, Silent())[0]
         for place in (device, get_device("runtime"))
     ]
     for name, values in vars(outcomes[0]).items():
@@ -125,10 +130,22 @@ def test_in_compiled_programs(case):
 def test_in_cython(case):
     network, start = make_network(*case), make_start(make_network(*case))
     prefs.codegen.target = "cython"
-    learned, _, _ = get_device("runtime").train(network, start, INPUTS, LABELS, TRAINING, Silent())
-    expected, _ = learn_by_hand(network, start, INPUTS, LABELS, TRAINING)
-    for array, values in zip(learned.arrays_of_all, expected.arrays_of_all):
-        np.testing.assert_allclose(array, values, rtol=0, atol=1e-9)
+    learned = get_device("runtime").train(network, start, INPUTS, LABELS, TRAINING, Silent())
+    check_learned(network, start, *learned[:2])
+
+
+@pytest.mark.compiled
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("case", USUAL, ids=str)
+def test_as_a_project_in_an_empty_environment(case, tmp_path):
+    network, start = make_network(*case), make_start(make_network(*case))
+    device = get_device("cpp_standalone")
+    device.export(network, start, INPUTS, LABELS, TRAINING, tmp_path / "written")
+    folder = (tmp_path / "written").rename(tmp_path / "moved")
+    programs = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
+    subprocess.run(["make", "run"], cwd=folder, check=True, capture_output=True, env=programs)
+    learned, history, _ = device.read_exported(network, folder, has_checksums=True)
+    check_learned(network, start, learned, history)
 
 
 @pytest.mark.compiled
