@@ -1,6 +1,7 @@
 """Neurons, synapses and training are the same whatever precision the user prefers."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -121,6 +122,10 @@ def test_generated_programs_are_the_same(tmp_path):
             pair for pair in zip(lines, single[name]) if pair[0] != pair[1] and "delay" not in pair[0]
         ]
         assert len(lines) == len(single[name]) and different == [], name
+    # They hold the headers that they need, and so can be moved.
+    package = Path(glm.__file__).resolve().parent
+    for path in folder.rglob("*"):
+        assert not path.is_file() or bytes(package) not in path.read_bytes(), path
 
 
 @pytest.mark.compiled

@@ -39,7 +39,8 @@ def test_each_replica_is_its_own_run(device, decoding, batch_size):
     weights = np.ones((4, len(Y)))
     weights[2, ::3] = 0
     weights[3, 1::3] = 0
-    together = glm.fit_ensemble([clone(member) for member in members], X, Y, weights)
+    # In one process, whose program the test of processes has as well
+    together = glm.fit_ensemble([clone(member) for member in members], X, Y, weights, n_jobs=1)
     for member, replica, weight in zip(members, together, weights):
         member.fit(X, Y, sample_weight=weight)
         for name in ("weights_", "feedback_", "bias_", "history_"):

@@ -54,6 +54,7 @@ def test_shapes():
 
 
 @pytest.mark.compiled
+@pytest.mark.exhaustive
 def test_devices_agree():
     settings = dict(
         batch_size=7, learning_rate_schedule="linear", average=0.5,

@@ -298,17 +298,39 @@ def test_every_changed_byte_of_the_results_is_noticed(copy, name):
         glm.GLMClassifier.load(copy)
 
 
+def lines_of_run(folder):
+    text = (folder / "job" / "run.txt").read_text()
+    return {name: value for name, value in map(str.split, text.splitlines()) if name != "checksum"}
+
+
+def write_run(folder, lines):
+    text = "".join(f"{name} {value}\n" for name, value in lines.items())
+    checksum = zlib.crc32(text.encode())
+    (folder / "job" / "run.txt").write_text(text + f"checksum {checksum}\n")
+
+
+def test_projects_whose_learning_rate_is_in_a_file_of_its_own(copy):
+    """Their programs name it after the settings."""
+    expected = glm.GLMClassifier.load(copy)
+    settings, run = copy / "job" / "settings.txt", lines_of_run(copy)
+    settings.write_text(settings.read_text().replace("learning_rate 0.015\n", ""))
+    np.array([0.015]).tofile(copy / "job" / "learning_rates.bin")
+    run["learning_rate"] = f"{float(run.pop('learning_rate')):.17g}"
+    write_run(copy, run)
+    loaded = glm.GLMClassifier.load(copy)
+    assert_same(loaded, expected)
+    assert loaded.learning_rate == expected.learning_rate == 0.015
+
+
 def test_parameters_that_are_not_finite(copy):
     """They come from a training that diverged."""
-    trained, told = copy / "job" / "trained.bin", copy / "job" / "run.txt"
+    trained = copy / "job" / "trained.bin"
     data = np.fromfile(trained)
     data[5] = np.nan
     data.tofile(trained)
-    lines = dict(line.split() for line in told.read_text().splitlines())
+    lines = lines_of_run(copy)
     lines["trained.bin_checksum"] = zlib.crc32(data.tobytes())
-    del lines["checksum"]
-    text = "".join(f"{name} {value}\n" for name, value in lines.items())
-    told.write_text(text + f"checksum {zlib.crc32(text.encode())}\n")
+    write_run(copy, lines)
     with pytest.raises(ValueError, match=r"weights \(what the program has learned\) must be finite"):
         glm.GLMClassifier.load(copy)
 

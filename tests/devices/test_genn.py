@@ -369,9 +369,14 @@ class TestRun:
     def test_exported_project(self, tmp_path):
         digits = glm.datasets.load_mnist((5, 7), 20, 20)
         one = classifier("first-to-spike", "genn")
-        folder = tmp_path / "project"
-        one.export(digits.X_train, digits.y_train, folder)
-        environment = {**os.environ, "GENN_PATH": genn_environment.find_genn()}
+        folder = tmp_path / "moved" / "project"
+        one.export(digits.X_train, digits.y_train, tmp_path / "project")
+        folder.parent.mkdir()
+        (tmp_path / "project").rename(folder)
+        environment = {
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "GENN_PATH": genn_environment.find_genn(),
+        }
         subprocess.run(["make", "run"], cwd=folder, check=True, capture_output=True, env=environment)
         exported = glm.GLMClassifier.load(folder)
         exported.device = one.device = "cpp_standalone"

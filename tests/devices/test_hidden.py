@@ -122,7 +122,9 @@ def test_flips_equal_the_maths():
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("case", ["one", "exponential kernels"])
+@pytest.mark.parametrize(
+    "case", [pytest.param("one", marks=pytest.mark.exhaustive), "exponential kernels"]
+)
 def test_tests_are_alike(case):
     """A test ends with its decision, hidden layers included."""
     network, _ = CASES[case]

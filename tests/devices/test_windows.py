@@ -4,6 +4,7 @@ Filters have three forms, which depend on the window: up to 40 lags and beyond, 
 presentation is over before the window is (`glmbrian.brian.filters`).
 """
 
+import subprocess
 from itertools import product
 
 import numpy as np
@@ -38,6 +39,11 @@ USUAL = [
     for kind, (a, b) in enumerate(product((0, 1), repeat=2))
     for c in (0, 1)
 ]
+#: GeNN takes long to compile.
+ON_GENN = [
+    ("custom", LONG, False, "rate", False),
+    ("exponentials", LONG, True, "rate", False),
+]
 N, N_INPUTS = 6, 5
 INPUTS = Inputs("bytes", np.random.default_rng(1).integers(0, 60, (N, N_INPUTS)).astype(np.uint8))
 LABELS = np.arange(N) % 2
@@ -63,30 +69,34 @@ def make_network(kind, window, is_hidden, decoding, is_longer):
     )
 
 
+def check_learned(network, start, learned, history):
+    expected, log_likelihoods = learn_by_hand(network, start, INPUTS, LABELS, TRAINING)
+    assert np.abs(expected.weights - start.weights).max() > 1e-3
+    for array, values in zip(learned.arrays_of_all, expected.arrays_of_all):
+        np.testing.assert_allclose(array, values, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(history[:, 0], log_likelihoods, rtol=0, atol=1e-9)
+
+
 def check(network, device, trains=True):
     start = make_start(network)
-    learned, log_likelihoods = learn_by_hand(network, start, INPUTS, LABELS, TRAINING)
-    assert np.abs(learned.weights - start.weights).max() > 1e-3
     if trains:
-        found, history, _ = device.train(network, start, INPUTS, LABELS, TRAINING, Silent())
-        for array, expected in zip(found.arrays_of_all, learned.arrays_of_all):
-            np.testing.assert_allclose(array, expected, rtol=0, atol=1e-9)
-        np.testing.assert_allclose(history[:, 0], log_likelihoods, rtol=0, atol=1e-9)
+        learned = device.train(network, start, INPUTS, LABELS, TRAINING, Silent())
+        check_learned(network, start, *learned[:2])
     testing = Testing(input_key=7, output_key=8)
     prefs.codegen.target = "numpy"
     outcomes = [
-        place.test(network, learned, INPUTS, testing, Silent())[0]
+        place.test(network, start, INPUTS, testing, Silent())[0]
         for place in (device, get_device("runtime"))
     ]
     for name, values in vars(outcomes[0]).items():
         np.testing.assert_allclose(values, vars(outcomes[1])[name], rtol=0, atol=1e-9, err_msg=name)
 
 
-def cases(*marks):
-    """Return all cases, of which only the `USUAL` ones are in every run."""
+def cases(*marks, usual=USUAL):
+    """Return all cases, of which only the `usual` ones are in every run."""
     rest = [pytest.mark.exhaustive]
     return [
-        pytest.param(case, marks=[*marks, *(rest if case not in USUAL else [])], id="-".join(map(str, case)))
+        pytest.param(case, marks=[*marks, *(rest if case not in usual else [])], id="-".join(map(str, case)))
         for case in CASES
     ]  # fmt: skip
 
@@ -120,15 +130,27 @@ def test_in_compiled_programs(case):
 def test_in_cython(case):
     network, start = make_network(*case), make_start(make_network(*case))
     prefs.codegen.target = "cython"
-    learned, _, _ = get_device("runtime").train(network, start, INPUTS, LABELS, TRAINING, Silent())
-    expected, _ = learn_by_hand(network, start, INPUTS, LABELS, TRAINING)
-    for array, values in zip(learned.arrays_of_all, expected.arrays_of_all):
-        np.testing.assert_allclose(array, values, rtol=0, atol=1e-9)
+    learned = get_device("runtime").train(network, start, INPUTS, LABELS, TRAINING, Silent())
+    check_learned(network, start, *learned[:2])
+
+
+@pytest.mark.compiled
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("case", USUAL, ids=str)
+def test_as_a_project_in_an_empty_environment(case, tmp_path):
+    network, start = make_network(*case), make_start(make_network(*case))
+    device = get_device("cpp_standalone")
+    device.export(network, start, INPUTS, LABELS, TRAINING, tmp_path / "written")
+    folder = (tmp_path / "written").rename(tmp_path / "moved")
+    programs = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
+    subprocess.run(["make", "run"], cwd=folder, check=True, capture_output=True, env=programs)
+    learned, history, _ = device.read_exported(network, folder, has_checksums=True)
+    check_learned(network, start, learned, history)
 
 
 @pytest.mark.compiled
 @pytest.mark.long
-@pytest.mark.parametrize("case", cases())
+@pytest.mark.parametrize("case", cases(usual=ON_GENN))
 def test_on_genn(case):
     """Hidden layers are only tested there."""
     try:

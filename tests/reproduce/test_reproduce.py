@@ -79,7 +79,9 @@ def test_spikes_drawn_again_are_those_that_brian_records(decoding):
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("decoding", DECODINGS)
+@pytest.mark.parametrize(
+    "decoding", ["first-to-spike", pytest.param("rate", marks=pytest.mark.exhaustive)]
+)
 def test_operations_equal_a_count_of_the_recorded_spikes(decoding):
     """Must hold: the figure's operations are those of the spikes of the same test run."""
     classifier = fitted(decoding, device="cpp_standalone")

@@ -58,6 +58,8 @@ CASES = {
 }
 #: Compiling takes long, so that there is less of it.
 COMPILED = ["first-to-spike", "targets"]
+#: With more lags than Brian's code spells out, beside kernels of a few.
+LONG = ["targets", "weights alone"]
 LEARNING_RATE = 0.05
 
 
@@ -68,7 +70,7 @@ class Case:
         self.arguments = CASES[name]
         n = 3
         self.bases = {
-            "stimulus": glm.CustomBasis(random.normal(size=(5, 2))),
+            "stimulus": glm.CustomBasis(random.normal(size=(45 if name in LONG else 5, 2))),
             "coupling": glm.IndicatorBasis(2),
         }
         self.feedback_basis = glm.CustomBasis(random.normal(size=(3, 2)))
