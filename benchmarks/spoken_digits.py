@@ -65,13 +65,13 @@ def convert(folder, n_jobs=-1):
     }
 
 
-def load(path):
+def load(path, n_jobs=-1):
     """Return the events of a folder or a file."""
     if not path.is_dir():
         return dict(np.load(path))
     kept = path / "events.npz"
     if not kept.exists():
-        np.savez_compressed(kept, **convert(path))
+        np.savez_compressed(kept, **convert(path, n_jobs))
     return dict(np.load(kept))
 
 
