@@ -252,7 +252,6 @@ class RaisedCosineBasis(Basis):
             )
         if peaks or (a is c is dt is None and n_basis + 1 < window > UNIT_SPACED):
             matrix = log_spaced(n_basis, window, first_peak, last_peak, c)
-            _check_size(*matrix.shape)
         else:
             matrix = _on_given_axis(n_basis, window, a, c, dt)
         super().__init__(normalised(matrix, normalise))
