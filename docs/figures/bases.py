@@ -7,7 +7,7 @@ import glmbrian as glm
 
 bases = {
     "RaisedCosineBasis(4, 5)": glm.RaisedCosineBasis(4, 5),
-    "RaisedCosineBasis(5, 50, a=2.2, dt=0.2)": glm.RaisedCosineBasis(5, 50, a=2.2, dt=0.2),
+    "RaisedCosineBasis(5, 50, last_peak=25)": glm.RaisedCosineBasis(5, 50, last_peak=25),
     "ExponentialBasis([3, 10], 50, tau_rise=1)": glm.ExponentialBasis([3, 10], 50, tau_rise=1),
     "IndicatorBasis(4)": glm.IndicatorBasis(4),
 }

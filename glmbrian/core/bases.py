@@ -181,8 +181,9 @@ class RaisedCosineBasis(Basis):
         phase at lag l is ``a log(1 + (l - 1) dt / c)``.
     c : float or time, optional
         Offset of the logarithmic axis: peaks are evenly spaced at lags far below it, and
-        log-spaced far beyond.  By default the last peak is at 51 `c`, but peaks are at
-        least one lag apart.
+        log-spaced far beyond.  By default it is the least for which the first two peaks are at least a lag
+        apart, distances between peaks at most double from one to the next, and the last peak (without
+        `last_peak`, the end of the window) is at most 50 `c` beyond the first.
     dt : time or float, optional
         Time step, if other arguments are times.  A plain number belongs to `a`: it is the sample
         step in the units of `c`.
@@ -219,7 +220,7 @@ class RaisedCosineBasis(Basis):
     >>> from brian2 import ms
     >>> basis = RaisedCosineBasis(6, window=100*ms, last_peak=80*ms, dt=1*ms)
     >>> basis.matrix.argmax(axis=0) + 1
-    array([ 1,  3,  7, 16, 36, 80])
+    array([ 1,  4,  9, 19, 39, 80])
     """
 
     def __init__(
@@ -252,7 +253,6 @@ class RaisedCosineBasis(Basis):
             )
         if peaks or (a is c is dt is None and n_basis + 1 < window > UNIT_SPACED):
             matrix = log_spaced(n_basis, window, first_peak, last_peak, c)
-            _check_size(*matrix.shape)
         else:
             matrix = _on_given_axis(n_basis, window, a, c, dt)
         super().__init__(normalised(matrix, normalise))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..support.validation import real
+from ..support.validation import MOST_VALUES, check_size, real
 
 #: In windows of up to this many lags (the paper's), raised cosines without `last_peak` are one lag apart.
 UNIT_SPACED = 32
@@ -36,13 +36,14 @@ def log_spaced(n_basis: int, window: int | None, first: Any, last: Any, c: Any) 
     -------
     ndarray of float, shape (window, n_basis)
     """
-    end = np.inf if window is None else window
+    longest = MOST_VALUES if window is None else window
+    first_name = "first_peak"
     if first is None:
-        first = 1.0 if n_basis > 1 or last is None else last
-    first = real(first, "first_peak", 1, end)
+        first, first_name = (1.0, first_name) if n_basis > 1 or last is None else (last, "last_peak")
+    first = real(first, first_name, 1, longest)
     if n_basis > 1 and last is not None:
         # Peaks are equal intervals apart on the axis.
-        span, n_intervals = real(last, "last_peak", first, end, strict=True) - first, n_basis - 1
+        span, n_intervals = real(last, "last_peak", first, longest, strict=True) - first, n_basis - 1
     elif window is not None:
         # A function ends two intervals after its peak; here at the first lag beyond the window.
         span, n_intervals = window + 1 - first, n_basis + 1
@@ -61,7 +62,10 @@ def log_spaced(n_basis: int, window: int | None, first: Any, last: Any, c: Any) 
     offset = _offset(n_intervals, span) if c is None else real(c, "c", 0, _LARGEST_OFFSET, strict=True)
     per_interval = math.log1p(span / offset) / n_intervals
     if window is None:
-        window = math.ceil(first + offset * math.expm1((n_basis + 1) * per_interval)) - 1
+        with np.errstate(over="ignore"):
+            end = first + offset * np.expm1((n_basis + 1) * per_interval)
+        check_size(min(n_basis * end, 1e18), "last_peak, n_basis: values of the basis", "set a window")
+        window = math.ceil(end) - 1
     # Lags that are below the first peak by more than the offset are off the axis.
     relative = np.maximum((np.arange(1, window + 1) - first) / offset, -1)
     with np.errstate(divide="ignore"):

@@ -76,11 +76,11 @@ def _as_float(value):
 MOST_VALUES = 2**28
 
 
-def check_size(n_values: int, name: str, advice: str) -> None:
+def check_size(n_values: float, name: str, advice: str) -> None:
     """Raise a ValueError if an array would be so large that it must be a mistake."""
     if n_values > MOST_VALUES:
         raise ValueError(
-            f"{name}: there would be {n_values}, but at most {MOST_VALUES} (2 GiB) are allowed; "
+            f"{name}: there would be {int(n_values)}, but at most {MOST_VALUES} (2 GiB) are allowed; "
             f"{advice}"
         )
 

@@ -181,6 +181,10 @@ def test_one_function_peaks_where_asked_and_ends_with_the_window():
         (dict(n_basis=6, window=50, first_peak=9, last_peak=5), "^last_peak must be .* above 9"),
         (dict(n_basis=1, window=50, first_peak=9, last_peak=10), "^last_peak must be first_peak=9"),
         (dict(n_basis=10, window=50, last_peak=30, c=1e-9), "^c=1e-09 gives .* use a larger c"),
+        (dict(n_basis=6, last_peak=1e300), "^last_peak must be .* at most 2.68"),
+        (dict(n_basis=1, window=50, last_peak=80), "^last_peak must be .* at most 50"),
+        (dict(n_basis=6, last_peak=1e8), "^last_peak, n_basis: .* set a window"),
+        (dict(n_basis=6, last_peak=1e8, c=1e-300), "^last_peak, n_basis: .* set a window"),
         (dict(n_basis=6, window=100, a=2.2, dt=0.07), "^n_basis=6 .* window=100: .*, or last_peak"),
     ],
 )

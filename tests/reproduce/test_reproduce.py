@@ -301,8 +301,9 @@ def test_folders_of_version_0_1_keep_their_settings(tmp_path):
     assert set(about["settings"]) == {"paper", "package-averaged"}
     defaults = glm.GLMClassifier().get_params()
     own = about["settings"]["package-averaged"]
-    # The rate and the average are today's defaults.
-    assert own == {**json.loads(json.dumps(defaults)), "average": 0.3, "random_state": None}
+    # The rate, the average and the bias (up to 32 steps) are today's defaults.
+    fixed = {"average": 0.3, "bias_init": -5.0, "random_state": None}
+    assert own == {**json.loads(json.dumps(defaults)), **fixed}
     for parameters in (about["settings"]["paper"], own):
         for later in ("average", "hidden", "learning_rate_schedule", "adversarial"):
             del parameters[later]

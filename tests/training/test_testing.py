@@ -60,7 +60,7 @@ class Net:
         if slowly:
             examples = dict(labels=self.labels[learning])
         self.trainer = glm.Trainer(
-            self.outputs, self.synapses, N_STEPS, rule=rule, target_period=3,
+            self.outputs, self.synapses, N_STEPS, rule=rule, target_period=3, target_start=2,
             learning_rate=0.05, **examples, **options,
         )  # fmt: skip
         self.spikes = SpikeMonitor(self.outputs)

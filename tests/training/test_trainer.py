@@ -375,7 +375,9 @@ def test_input_may_be_changed_between_runs():
 def test_several_runs_where_code_is_compiled(compiled):
     def run_twice():
         learning = [True, True, False, True, False, True]
-        parts = small_network(rule="rate", batch_size=2, target_period=2, learning=learning)
+        parts = small_network(
+            rule="rate", batch_size=2, target_period=2, target_start=3, learning=learning
+        )
         parts["neurons"].bias = 0
         network = Network(*parts.values())
         network.run(10 * ms, namespace={})  # to within the third presentation, a test
