@@ -21,7 +21,6 @@ from .likelihood_batches import first_to_spike_gradients, first_to_spike_values
 from .likelihoods import desired_train, first_to_spike_gradient, rate_gradient
 from .most_spikes_bounds import most_spikes_is_certain
 
-
 #: Where `Objective.chance` looks for the best constant potential: closer together where the
 #: activations are steep.
 _CONSTANT_POTENTIALS = (-12, -10, -8, -7, -6, -5, -4, -3.5, -3, -2.5, -2, -1.5, -1, -0.5, 0, 1, 2)
