@@ -42,7 +42,9 @@ def is_far_below_chance(value: float, reference: Reference) -> bool:
     return bool(value < lowest - reference.margin)
 
 
-def what_went_wrong(history: NDArray[np.float64], n: int, reference: Reference) -> str:
+def what_went_wrong(
+    history: NDArray[np.float64], n: int, reference: Reference, epoch: str = "epoch"
+) -> str:
     """Return what shows that training diverged, or "" if nothing does.
 
     Parameters
@@ -52,6 +54,8 @@ def what_went_wrong(history: NDArray[np.float64], n: int, reference: Reference) 
     n : int
         Presentations in an epoch.
     reference : Reference
+    epoch : str
+        What the user would call an epoch.
 
     Returns
     -------
@@ -73,7 +77,7 @@ def what_went_wrong(history: NDArray[np.float64], n: int, reference: Reference) 
     n_last = -(-_FEWEST // n)
     last = float(np.mean(history[-n_last:]))
     if is_far_below_chance(last, reference):
-        epochs = "epoch" if n_last == 1 else f"{n_last} epochs"
+        epochs = epoch if n_last == 1 else f"{n_last} {epoch}s"
         return (
             f"the mean log-likelihood of the last {epochs} is {last:.4g}, but constant firing rates "
             f"reach {reference.chance:.4g}"
@@ -85,7 +89,7 @@ def what_went_wrong(history: NDArray[np.float64], n: int, reference: Reference) 
     # What a converged run loses is small, and no more than it changes from epoch to epoch.
     noise = float(np.median(np.abs(np.diff(history))))
     if first - last > 0.2 * reference.margin + 3 * noise:
-        return f"the mean log-likelihood fell from {first:.4g} in the first epochs to {last:.4g}"
+        return f"the mean log-likelihood fell from {first:.4g} in the first {epoch}s to {last:.4g}"
     return ""
 
 

@@ -42,6 +42,10 @@ def check_intensities(intensities: Any, name: str, remedy: str = "") -> np.ndarr
     # Scaling to [0, 1], as MinMaxScaler does, may overshoot by a rounding error.
     beyond: Any = max(1e-9, 2 * np.finfo(array.dtype).eps) if array.dtype.kind == "f" else 0
     if array.size and (array.min() < -beyond or array.max() > top + beyond):
+        if array.dtype.kind == "f" and np.all(
+            (array >= 0) & (array <= 255) & (array == np.round(array))
+        ):
+            remedy = f", write {name}.astype('uint8') if they are bytes{remedy}"
         raise ValueError(
             f"{name} must hold {allowed}, got dtype {array.dtype} with values from "
             f"{array.min()} to {array.max()}; scale them to one of these{remedy}"

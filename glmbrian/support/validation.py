@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 #: Types that Python or NumPy treat as integers, but that are mistakes here.
 _NOT_NUMBERS = (bool, np.bool_, np.timedelta64)
 
+#: Types of missing values in pandas.
+_MISSING = ("NAType", "NaTType")
 
 #: The largest 32-bit integer: Brian's integers and the sizes in C++ cannot be larger.
 LARGEST_INTEGER = 2**31 - 1
@@ -155,9 +157,27 @@ def plain_array(
         array = np.asarray(value)
     except (TypeError, ValueError, OverflowError, RuntimeError) as cause:  # for example ragged lists
         raise error(f"{name} must be an array of {kind}: {cause}") from None
-    if array.dtype == object:  # for example from a data frame
+    if array.dtype == object:  # for example from a data frame with columns of several types
         check_plain(array, name)
+        array = _with_type_of_numbers(array, name)
     return array
+
+
+def _with_type_of_numbers(array, name):
+    """Return an object array of numbers or bools in the type that holds them all, others unchanged.
+
+    Data frames give object arrays if their columns can hold missing values, or are bools and numbers.
+    """
+    types = set(map(type, array.ravel().tolist()))
+    if any(found.__name__ in _MISSING for found in types):
+        raise ValueError(
+            f"{name} must not hold missing values, such as pandas.NA: leave out their rows "
+            f"({name}.dropna()), or fill them ({name}.fillna(0), for example)"
+        )
+    if not all(issubclass(found, (numbers.Real, np.bool_)) for found in types):
+        return array
+    numeric = np.array(array.tolist())
+    return numeric if numeric.dtype.kind in "buif" else array
 
 
 def check_dense(value: Any, name: str, instead: str = "") -> None:

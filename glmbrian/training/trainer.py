@@ -49,6 +49,7 @@ from ..support.validation import (
     warn,
 )
 from . import trainer_cpp as training_cpp
+from .divergence import warn_of_divergence
 from .errors import errors_of
 from .paths import check_input_arrives
 from .reward import END_ORDER, get_reward
@@ -156,6 +157,12 @@ class Trainer(Described, Group):
         ends with an error.)
     NotImplementedError
         On a device other than runtime and C++ standalone.
+
+    Warns
+    -----
+    RuntimeWarning
+        If training seems to diverge, as in `GLMClassifier.fit`: when it is over, or if a compiled
+        program trained, when its results are first read.
 
     Notes
     -----
@@ -284,6 +291,7 @@ class Trainer(Described, Group):
             self._add_array("_outcomes", np.zeros((self.tests.n, self.tests.n_values)))
         self._progress = _Progress.at_start(self)
         self._steps_planned = 0
+        self._is_judged = False
         self._leads: dict[str, int] = {}  # how many steps each encoder is ahead
         self._is_first = neurons not in _with_trainer
         _with_trainer.update(self.groups)
@@ -329,6 +337,7 @@ class Trainer(Described, Group):
     def _values_if(self, are_wanted):
         if not are_wanted:
             return np.full(self.n_presentations, np.nan)
+        self._judge()
         return self.variables["_values"].get_value().copy()
 
     @property
@@ -342,8 +351,54 @@ class Trainer(Described, Group):
         return self._decided()[1]
 
     def _decided(self):
+        self._judge()
         rows = self.variables["_outcomes"].get_value() if self.tests.n else []
         return self.tests.decided(rows)
+
+    def _judge(self):
+        """Warn once if training is over and has diverged.
+
+        Values that a compiled program has learned are known when they are first read.
+        """
+        if self.learns and not self._is_judged and self.is_over:
+            values = self.variables["_values"].get_value()
+            self._is_judged = True
+            warn_of_divergence(self, values)
+
+    def examples_learned(
+        self, most: int
+    ) -> tuple[np.ndarray, NDArray[np.int64] | None, NDArray[np.int64]]:
+        """Return desired spikes that are learned, their labels, and how often each occurs.
+
+        Parameters
+        ----------
+        most : int
+            Of `targets`, at most about so many.
+
+        Returns
+        -------
+        desired : ndarray, shape (n_examples, n_steps, n)
+        labels : ndarray of int, shape (n_examples,), or None
+        counts : ndarray of int, shape (n_examples,)
+
+        Examples
+        --------
+        >>> import numpy as np, glmbrian as glm
+        >>> neurons = glm.GLMNeurons(2, glm.IndicatorBasis(2))
+        >>> trainer = glm.Trainer(neurons, [], n_steps=3, labels=[0, 1, 0], rule="rate", target_period=3)
+        >>> desired, labels, counts = trainer.examples_learned(most=10)
+        >>> desired[1].T.tolist(), labels.tolist(), counts.tolist()
+        ([[0, 0, 0], [0, 0, 1]], [0, 1], [2, 1])
+        """
+        n = len(self.neurons)
+        if self.has_labels:
+            learned = self.variables["_labels"].get_value()[self.learning]
+            labels, counts = np.unique(learned, return_counts=True)
+            desired = [self.objective.desired(int(label), self.n_steps, n) for label in labels]
+            return np.stack(desired), labels, counts
+        targets = self.variables["_targets"].get_value().reshape(-1, self.n_steps, n)[self.learning]
+        some = targets[:: -(-len(targets) // most)]
+        return some, None, np.ones(len(some), dtype=int)
 
     def accuracy(self, presentations: ArrayLike | slice | None = None) -> float:
         """Return the fraction of tests that decided for their label.
@@ -476,7 +531,9 @@ class Trainer(Described, Group):
 
     def after_run(self) -> None:
         super().after_run()
-        if not current_target().runs_at_once:
+        if current_target().runs_at_once:
+            self._judge()
+        else:
             self._steps_planned += planned_steps(self.clock)
 
     def _check_images(self, encoder):
