@@ -538,7 +538,7 @@ def _start_of(timeline: Timeline, dt: float, given: float | None, observed: floa
         raise ValueError(
             f"t_start must be the beginning of the first step, which is at {first * second} in trains: "
             f"{begins[0] * second} if that is the middle of the step, or {begins[1] * second} if it is its "
-            f"beginning, got {None if given is None else given * second}"
+            f"beginning" + ("" if given is None else f", got {given * second}")
         )
     if given is not None and abs(begins[0] - given) > rounding * dt:
         raise ValueError(

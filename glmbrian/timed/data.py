@@ -144,7 +144,7 @@ def register_reader(reader: Callable[[Any, str], Source | None]) -> Callable:
 
 def source_of(value: Any, name: str) -> Source | None:
     """Return a value that knows its times as its reader reads it; None for an array."""
-    if isinstance(value, np.ndarray) or value is None:
+    if value is None or type(value) is np.ndarray:
         return None
     return next((found for reader in _READERS if (found := reader(value, name)) is not None), None)
 
