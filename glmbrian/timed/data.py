@@ -20,6 +20,10 @@ from .binning import spike_steps
 from .timeline import STEP_ROUNDING, Timeline, first_difference
 
 
+#: The shortest time that pandas and pynapple tell apart, in seconds.
+_RESOLUTION = 1e-9
+
+
 @dataclass(frozen=True, eq=False)
 class SpikeSteps:
     """Spike trains as the steps with spikes.
@@ -66,12 +70,14 @@ class Samples:
         """The time between rows."""
         return None if self.timeline.dt is None else self.timeline.dt * second
 
+    @property
+    def step_rounding(self) -> float:
+        """By how many seconds `dt` may be wrong if times are rounded, as these packages do."""
+        return 2 * _RESOLUTION / max(self.timeline.n_steps - 1, 1)
+
     def in_steps(self, dt: Quantity | None) -> tuple[Any, Timeline]:
-        """Return the values in columns, and when the rows are."""
-        values = self.values
-        if len(np.shape(values)) == 1:
-            values = values.to_frame() if hasattr(values, "to_frame") else np.asarray(values)[:, None]
-        return values, self.timeline
+        """Return the values, and when the rows are."""
+        return self.values, self.timeline
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +198,9 @@ class Aligned:
         return dict(sorted(found.items()))
 
 
-def aligned(series: Mapping[str, Any], dt: Quantity | None) -> Aligned:
+def aligned(
+    series: Mapping[str, Any], dt: Quantity | None, marks: Mapping[str, Any] | None = None
+) -> Aligned:
     """Return series with one row per step, which must be the same steps in all that know their times.
 
     Parameters
@@ -202,6 +210,9 @@ def aligned(series: Mapping[str, Any], dt: Quantity | None) -> Aligned:
     dt : Quantity or None
         The step for binning spike times, which all other data must have.  By default the step that
         the data specify.
+    marks : dict of str to array_like, optional
+        More of them that have one value for each step, as a mask has.  Other series with times that have
+        one value for each step become series of one column.
 
     Raises
     ------
@@ -210,17 +221,24 @@ def aligned(series: Mapping[str, Any], dt: Quantity | None) -> Aligned:
         there is no step for binning spike times; or if the rows of two series are at different times.
     """
     dt = time_step(dt)
-    sources = {name: found for name, value in series.items() if (found := source_of(value, name))}
+    values, timelines = {**series, **(marks or {})}, {}
+    sources = {name: found for name, value in values.items() if (found := source_of(value, name))}
     dt = _common_step(sources, dt)
-    values, timelines = dict(series), {}
     for name, source in sources.items():
         if isinstance(source, Events) and dt is None:
             raise ValueError(
                 f"dt must be given: {name} is a {source.kind}, which needs a step for binning"
             )
-        values[name], timelines[name] = source.in_steps(dt)
+        own, timelines[name] = source.in_steps(dt)
+        values[name] = _in_columns(own) if name in series else own
     _require_same_times(sources, timelines, dt)
     return Aligned(values, dt, timelines)
+
+
+def _in_columns(values):
+    if isinstance(values, SpikeSteps) or len(np.shape(values)) != 1:
+        return values
+    return values.to_frame() if hasattr(values, "to_frame") else np.asarray(values)[:, np.newaxis]
 
 
 def dense_series(value: Any, name: str, dt: Quantity | None) -> tuple[Any, list[int]]:
@@ -238,7 +256,12 @@ def _common_step(sources, dt):
             known[name] = source.dt
     for name, step in known.items():
         first_name, first = next(iter(known.items()))
-        if not is_same_step(step, first):
+        rounding = sum(
+            source.step_rounding
+            for each in (name, first_name)
+            if isinstance(source := sources.get(each), Samples)
+        )
+        if not is_same_step(step, first) and abs(float(step - first)) > rounding:
             raise ValueError(
                 f"{name} is in steps of {step}, and {first_name} "
                 f"{'is' if first_name == 'dt' else 'in steps of'} {first}; bin all data in the same steps"
