@@ -19,7 +19,6 @@ from ..brian.time_steps import is_same_step, time_step
 from .binning import spike_steps
 from .timeline import STEP_ROUNDING, Timeline, first_difference
 
-
 #: The shortest time that pandas and pynapple tell apart, in seconds.
 _RESOLUTION = 1e-9
 
