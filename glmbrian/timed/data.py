@@ -24,8 +24,8 @@ _RESOLUTION = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class SpikeSteps:
-    """Spike trains as the steps with spikes.
+class EventSeries:
+    """Spike trains given by the steps with spikes, in the place of an array.
 
     Attributes
     ----------
@@ -37,11 +37,21 @@ class SpikeSteps:
     steps: list[NDArray[np.int64]]
     n_steps: int
 
-    def dense(self) -> NDArray[np.uint8]:
-        """Return the trains as an array, shape (n_steps, n_units)."""
-        trains = np.zeros((self.n_steps, len(self.steps)), dtype=np.uint8)
+    #: Whether values are integers or Booleans, which are finite and never too large or small.
+    is_whole = True
+
+    @property
+    def n_units(self) -> int:
+        """Number of units."""
+        return len(self.steps)
+
+    def read(self, start: int = 0, stop: int | None = None) -> NDArray[np.uint8]:
+        """Return the steps from `start` up to `stop`, all by default, shape (stop - start, n)."""
+        stop = self.n_steps if stop is None else stop
+        trains = np.zeros((stop - start, self.n_units), dtype=np.uint8)
         for unit, of_unit in enumerate(self.steps):
-            trains[of_unit, unit] = 1
+            first, beyond = np.searchsorted(of_unit, (start, stop))
+            trains[of_unit[first:beyond] - start, unit] = 1
         return trains
 
 
@@ -119,7 +129,7 @@ class Events:
     kind: str
     cut: str
 
-    def in_steps(self, dt: Quantity) -> tuple[SpikeSteps, Timeline]:
+    def in_steps(self, dt: Quantity) -> tuple[EventSeries, Timeline]:
         """Return the steps with spikes, those of all pieces one after the other, and when they are."""
         step = float(dt)
         binned = [
@@ -132,7 +142,7 @@ class Events:
             for of_pieces in zip(*[of_units for of_units, _ in binned])
         ]
         starts = [piece.start for piece in self.pieces]
-        return SpikeSteps(steps, int(ends[-1])), Timeline.of_bins(starts, lengths, step)
+        return EventSeries(steps, int(ends[-1])), Timeline.of_bins(starts, lengths, step)
 
 
 Source = Samples | Events
@@ -175,7 +185,7 @@ class Aligned:
 
     Attributes
     ----------
-    values : dict of str to array_like or SpikeSteps
+    values : dict of str to array_like or EventSeries
         By the names of the series.
     dt : Quantity or None
         None if it is neither given nor known to the data.
@@ -235,7 +245,7 @@ def aligned(
 
 
 def _in_columns(values):
-    if isinstance(values, SpikeSteps) or len(np.shape(values)) != 1:
+    if isinstance(values, EventSeries) or len(np.shape(values)) != 1:
         return values
     return values.to_frame() if hasattr(values, "to_frame") else np.asarray(values)[:, np.newaxis]
 
@@ -244,7 +254,7 @@ def dense_series(value: Any, name: str, dt: Quantity | None) -> tuple[Any, list[
     """Return one series as an array_like, and the rows before which there is a gap in its times."""
     together = aligned({name: value}, dt)
     found = together.values[name]
-    return found.dense() if isinstance(found, SpikeSteps) else found, list(together.breaks)
+    return found.read() if isinstance(found, EventSeries) else found, list(together.breaks)
 
 
 def _common_step(sources, dt):
