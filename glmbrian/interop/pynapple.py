@@ -21,7 +21,8 @@ def from_pynapple(
     ----------
     spikes : pynapple.TsGroup, Ts or Tsd
         A group of units, or one unit.  Pass binned counts (TsdFrame) to
-        `Recording.from_trains`, or directly to `fit_population`.
+        `Recording.from_trains`.  `fit_population`, and all that judges a fit, take both as they
+        are, and also groups that were observed in several intervals.
     t_start, t_stop : time, optional
         When the observation begins and ends; spikes before and after are left out.
         By default the interval of ``time_support``, if there is one.
@@ -68,6 +69,12 @@ def from_pynapple(
     if not units:
         raise ValueError("spikes must hold at least one unit")
     observed = np.asarray(spikes.time_support.values, dtype=float).reshape(-1, 2)
+    if len(observed) > 1 and (t_start is None or t_stop is None):
+        raise ValueError(
+            f"t_start must be given, and t_stop: time_support has several intervals, {observed.tolist()}, and "
+            "a Recording is of one. To fit all of them, pass the group itself to fit_population(spikes, "
+            "dt=...), which keeps them apart"
+        )
     return observed_part(
         [np.asarray(times.t, dtype=float) for times in units.values()],
         [observed] * len(units),

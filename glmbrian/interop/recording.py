@@ -20,9 +20,9 @@ from ..support.validation import binary_array, warn
 from ..timed.binning import spike_steps
 from ..timed.data import (
     Events,
+    EventSeries,
     Observed,
     Samples,
-    SpikeSteps,
     aligned,
     register_reader,
     source_of,
@@ -244,7 +244,7 @@ class Recording:
         values, dt = together.values["trains"], together.dt
         if is_sparse(values):
             values = steps_of_sparse(values, "trains")
-        if isinstance(values, SpikeSteps):
+        if isinstance(values, EventSeries):
             steps, n_steps = values.steps, values.n_steps
         else:
             binned = binary_array(values, "trains", ("n_steps", "n_units"))
@@ -343,7 +343,7 @@ class Recording:
         >>> recording.trains(2 * ms, collisions="clip")[:, 0]
         array([1, 0, 1], dtype=uint8)
         """
-        return SpikeSteps(*self.steps(dt, collisions)).dense()
+        return EventSeries(*self.steps(dt, collisions)).read()
 
     def steps(
         self, dt: Quantity | float | None = None, collisions: str = "error"
@@ -538,7 +538,7 @@ def _start_of(timeline: Timeline, dt: float, given: float | None, observed: floa
         raise ValueError(
             f"t_start must be the beginning of the first step, which is at {first * second} in trains: "
             f"{begins[0] * second} if that is the middle of the step, or {begins[1] * second} if it is its "
-            f"beginning, got {None if given is None else given * second}"
+            f"beginning" + ("" if given is None else f", got {given * second}")
         )
     if given is not None and abs(begins[0] - given) > rounding * dt:
         raise ValueError(

@@ -119,7 +119,9 @@ def fit_population(
     ----------
     outputs : array_like of 0/1, shape (T, n), or Recording
         Recorded trains of the population.  They may be a memory-mapped array, or a data set
-        of h5py or zarr: they are read in blocks of steps, in any dtype.
+        of h5py or zarr: they are read in blocks of steps, in any dtype.  Or a TsGroup or TsdFrame
+        of pynapple, a DataFrame of pandas, or a sparse matrix.  Data that know their times
+        (a Recording, those of pynapple, and indices of times or dates) must be of the same times.
     inputs : array_like of float or dict of str to array_like, optional
         The input of each kernel, shape (T, n_source): spikes, counts or any continuous
         stimulus.  Give an array if there is one kernel, and leave it out if there is none.
@@ -145,7 +147,7 @@ def fit_population(
         to leave out the first steps of a recording, before which no input is known.  To
         separate consecutive trials in the arrays, leave out as many steps as the longest
         window at the beginning of each trial, or at the beginning of zeros put between
-        the trials.
+        the trials.  A mask may know its times, as outputs may.
     connect : dict of str to (bool, str or pair of arrays), optional
         For each kernel, the pairs (source, neuron) that have weights, as in
         `GLMSynapses`.  By default all pairs, except a neuron's coupling with itself if the
@@ -157,8 +159,7 @@ def fit_population(
         Largest number of steps of each neuron.
     dt : Quantity of time, optional
         Duration of a step of the data, such as ``1*ms``.  By default the step stored in the
-        data: in a `Recording` made from bins or a monitor, or in a Tsd or TsdFrame of
-        pynapple.  The population keeps it, so that its neurons run at this step.
+        data: in a `Recording` made from bins or a monitor, or in series with times.  The population keeps it, so that its neurons run at this step.
     strength : float, optional
         Strength of the penalty, if `penalty` is a name.  `select_strength` chooses it.
     groups : dict of str to array_like, shape (n_source,), optional
@@ -168,9 +169,10 @@ def fit_population(
     penalise_feedback : bool
         Whether the weights of the feedback kernel are penalised, too.
     epochs : list of (start, stop), optional
-        The parts of the recording to be fitted, each from a step up to another, or times if the
-        step is known (times of the recording, if there is a `Recording`).  Kernels see nothing
-        from before an epoch.  All steps are one epoch by default.
+        The parts of the recording to be fitted, each from a step up to another, or from a time up
+        to another: times of the data, if they know them, or else from 0 if the step is known.  Or an
+        IntervalSet of pynapple, or an IntervalIndex of pandas.  Kernels see nothing from before an
+        epoch.  All steps are one epoch by default.
     n_jobs : int, optional
         Number of processes that share the neurons, by joblib, also on a cluster:
         ``with joblib.parallel_config(backend="dask")``.  By default as many as joblib's
@@ -199,7 +201,9 @@ def fit_population(
         If shapes do not match, or values are not finite.  If the data have different steps,
         or steps other than `dt`.  If an input is too large or too small to be squared, or its
         mean is so far from 0 that rounding would hide its variation.  If the strength is
-        negative, or epochs are empty, overlap, or lie outside the recording.
+        negative, or epochs are empty, overlap, or lie outside the recording.  If series are of
+        different times, or steps that count follow a gap in the times by less than the longest window,
+        within an epoch.  If outputs without times have more neurons than steps.
 
     Warns
     -----

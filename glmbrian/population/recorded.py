@@ -94,9 +94,7 @@ def recorded(
         data["outputs"] = outputs
     elif not kernels:
         raise ValueError("outputs are needed if there are no inputs, to know the number of steps")
-    if mask is not None:
-        data["mask"] = mask
-    together = aligned(data, dt)
+    together = aligned(data, dt, None if mask is None else {"mask": mask})
     values = together.values
     n_steps: Any = "T"
     series: dict[str, Series] = {}

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..support.validation import check_shape, plain_array
-from ..timed.data import SpikeSteps
+from ..timed.data import EventSeries
 from ..timed.sparse import is_sparse, steps_of_sparse
 from .data import require_steps
 
@@ -41,30 +41,6 @@ class ArraySeries:
         return np.asarray(self.array[start:stop])
 
 
-class EventSeries:
-    """Spike trains given by the steps with spikes.
-
-    Parameters
-    ----------
-    steps : list of ndarray of int
-        For each unit, the sorted steps in which it spikes.
-    n_steps : int
-    """
-
-    is_whole = True
-
-    def __init__(self, steps: list[NDArray[np.int64]], n_steps: int) -> None:
-        self.steps, self.n_steps, self.n_units = steps, n_steps, len(steps)
-
-    def read(self, start: int, stop: int) -> np.ndarray:
-        """Return the steps from `start` up to `stop`, shape (stop - start, n)."""
-        trains = np.zeros((stop - start, self.n_units), dtype=np.uint8)
-        for unit, of_unit in enumerate(self.steps):
-            first, beyond = np.searchsorted(of_unit, (start, stop))
-            trains[of_unit[first:beyond] - start, unit] = 1
-        return trains
-
-
 Series = ArraySeries | EventSeries
 
 
@@ -73,7 +49,7 @@ def as_series(values: Any, name: str, n_steps: int | str, n_units: int | str) ->
 
     Parameters
     ----------
-    values : array_like, SpikeSteps, or anything sliced like an array
+    values : array_like, EventSeries, or anything sliced like an array
     name : str
         For error messages.
     n_steps, n_units : int or str
@@ -81,15 +57,14 @@ def as_series(values: Any, name: str, n_steps: int | str, n_units: int | str) ->
     """
     if is_sparse(values):
         values = steps_of_sparse(values, name)
-    if isinstance(values, SpikeSteps):
-        series: Series = EventSeries(values.steps, values.n_steps)
-        shape = (series.n_steps, series.n_units)
+    if isinstance(values, EventSeries):
+        shape = (values.n_steps, values.n_units)
         if shape != tuple(
             own if isinstance(want, str) else want for own, want in zip(shape, (n_steps, n_units))
         ):
             raise ValueError(f"{name} must have the shape ({n_steps}, {n_units}), got {shape}")
-        require_steps(range(series.n_steps), name)
-        return series
+        require_steps(range(values.n_steps), name)
+        return values
     # `plain_array` would read data sets of h5py, zarr and Dask as a whole.
     array = values if _is_in_chunks(values) else plain_array(values, name)
     if array.dtype.kind == "O":

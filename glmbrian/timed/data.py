@@ -19,10 +19,13 @@ from ..brian.time_steps import is_same_step, time_step
 from .binning import spike_steps
 from .timeline import STEP_ROUNDING, Timeline, first_difference
 
+#: The shortest time that pandas and pynapple tell apart, in seconds.
+_RESOLUTION = 1e-9
+
 
 @dataclass(frozen=True, eq=False)
-class SpikeSteps:
-    """Spike trains as the steps with spikes.
+class EventSeries:
+    """Spike trains given by the steps with spikes, in the place of an array.
 
     Attributes
     ----------
@@ -34,11 +37,21 @@ class SpikeSteps:
     steps: list[NDArray[np.int64]]
     n_steps: int
 
-    def dense(self) -> NDArray[np.uint8]:
-        """Return the trains as an array, shape (n_steps, n_units)."""
-        trains = np.zeros((self.n_steps, len(self.steps)), dtype=np.uint8)
+    #: Whether values are integers or Booleans, which are finite and never too large or small.
+    is_whole = True
+
+    @property
+    def n_units(self) -> int:
+        """Number of units."""
+        return len(self.steps)
+
+    def read(self, start: int = 0, stop: int | None = None) -> NDArray[np.uint8]:
+        """Return the steps from `start` up to `stop`, all by default, shape (stop - start, n)."""
+        stop = self.n_steps if stop is None else stop
+        trains = np.zeros((stop - start, self.n_units), dtype=np.uint8)
         for unit, of_unit in enumerate(self.steps):
-            trains[of_unit, unit] = 1
+            first, beyond = np.searchsorted(of_unit, (start, stop))
+            trains[of_unit[first:beyond] - start, unit] = 1
         return trains
 
 
@@ -66,12 +79,14 @@ class Samples:
         """The time between rows."""
         return None if self.timeline.dt is None else self.timeline.dt * second
 
+    @property
+    def step_rounding(self) -> float:
+        """By how many seconds `dt` may be wrong if times are rounded, as these packages do."""
+        return 2 * _RESOLUTION / max(self.timeline.n_steps - 1, 1)
+
     def in_steps(self, dt: Quantity | None) -> tuple[Any, Timeline]:
-        """Return the values in columns, and when the rows are."""
-        values = self.values
-        if len(np.shape(values)) == 1:
-            values = values.to_frame() if hasattr(values, "to_frame") else np.asarray(values)[:, None]
-        return values, self.timeline
+        """Return the values, and when the rows are."""
+        return self.values, self.timeline
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +129,7 @@ class Events:
     kind: str
     cut: str
 
-    def in_steps(self, dt: Quantity) -> tuple[SpikeSteps, Timeline]:
+    def in_steps(self, dt: Quantity) -> tuple[EventSeries, Timeline]:
         """Return the steps with spikes, those of all pieces one after the other, and when they are."""
         step = float(dt)
         binned = [
@@ -127,7 +142,7 @@ class Events:
             for of_pieces in zip(*[of_units for of_units, _ in binned])
         ]
         starts = [piece.start for piece in self.pieces]
-        return SpikeSteps(steps, int(ends[-1])), Timeline.of_bins(starts, lengths, step)
+        return EventSeries(steps, int(ends[-1])), Timeline.of_bins(starts, lengths, step)
 
 
 Source = Samples | Events
@@ -144,7 +159,7 @@ def register_reader(reader: Callable[[Any, str], Source | None]) -> Callable:
 
 def source_of(value: Any, name: str) -> Source | None:
     """Return a value that knows its times as its reader reads it; None for an array."""
-    if isinstance(value, np.ndarray) or value is None:
+    if value is None or type(value) is np.ndarray:
         return None
     return next((found for reader in _READERS if (found := reader(value, name)) is not None), None)
 
@@ -170,7 +185,7 @@ class Aligned:
 
     Attributes
     ----------
-    values : dict of str to array_like or SpikeSteps
+    values : dict of str to array_like or EventSeries
         By the names of the series.
     dt : Quantity or None
         None if it is neither given nor known to the data.
@@ -192,7 +207,9 @@ class Aligned:
         return dict(sorted(found.items()))
 
 
-def aligned(series: Mapping[str, Any], dt: Quantity | None) -> Aligned:
+def aligned(
+    series: Mapping[str, Any], dt: Quantity | None, marks: Mapping[str, Any] | None = None
+) -> Aligned:
     """Return series with one row per step, which must be the same steps in all that know their times.
 
     Parameters
@@ -202,6 +219,9 @@ def aligned(series: Mapping[str, Any], dt: Quantity | None) -> Aligned:
     dt : Quantity or None
         The step for binning spike times, which all other data must have.  By default the step that
         the data specify.
+    marks : dict of str to array_like, optional
+        More of them that have one value for each step, as a mask has.  Other series with times that have
+        one value for each step become series of one column.
 
     Raises
     ------
@@ -210,24 +230,31 @@ def aligned(series: Mapping[str, Any], dt: Quantity | None) -> Aligned:
         there is no step for binning spike times; or if the rows of two series are at different times.
     """
     dt = time_step(dt)
-    sources = {name: found for name, value in series.items() if (found := source_of(value, name))}
+    values, timelines = {**series, **(marks or {})}, {}
+    sources = {name: found for name, value in values.items() if (found := source_of(value, name))}
     dt = _common_step(sources, dt)
-    values, timelines = dict(series), {}
     for name, source in sources.items():
         if isinstance(source, Events) and dt is None:
             raise ValueError(
                 f"dt must be given: {name} is a {source.kind}, which needs a step for binning"
             )
-        values[name], timelines[name] = source.in_steps(dt)
+        own, timelines[name] = source.in_steps(dt)
+        values[name] = _in_columns(own) if name in series else own
     _require_same_times(sources, timelines, dt)
     return Aligned(values, dt, timelines)
+
+
+def _in_columns(values):
+    if isinstance(values, EventSeries) or len(np.shape(values)) != 1:
+        return values
+    return values.to_frame() if hasattr(values, "to_frame") else np.asarray(values)[:, np.newaxis]
 
 
 def dense_series(value: Any, name: str, dt: Quantity | None) -> tuple[Any, list[int]]:
     """Return one series as an array_like, and the rows before which there is a gap in its times."""
     together = aligned({name: value}, dt)
     found = together.values[name]
-    return found.dense() if isinstance(found, SpikeSteps) else found, list(together.breaks)
+    return found.read() if isinstance(found, EventSeries) else found, list(together.breaks)
 
 
 def _common_step(sources, dt):
@@ -238,7 +265,12 @@ def _common_step(sources, dt):
             known[name] = source.dt
     for name, step in known.items():
         first_name, first = next(iter(known.items()))
-        if not is_same_step(step, first):
+        rounding = sum(
+            source.step_rounding
+            for each in (name, first_name)
+            if isinstance(source := sources.get(each), Samples)
+        )
+        if not is_same_step(step, first) and abs(float(step - first)) > rounding:
             raise ValueError(
                 f"{name} is in steps of {step}, and {first_name} "
                 f"{'is' if first_name == 'dt' else 'in steps of'} {first}; bin all data in the same steps"

@@ -31,9 +31,10 @@ def _read(values, index, name):
         times = _nanoseconds(index, "timedelta64[ns]", name) / 1e9
         return Samples(values, Timeline.of_samples(times, SECONDS, name), _CUT_TIMEDELTA)
     if is_instance_of(index, "pandas", "DatetimeIndex"):
+        clock, cut = DATES, _CUT
+        if index.tz is not None:
+            index, clock, cut = index.tz_convert(None), DATES_IN_ZONE, _CUT_IN_ZONE
         times = _nanoseconds(index, "datetime64[ns]", name)
-        clock = DATES if index.tz is None else DATES_IN_ZONE
-        cut = _CUT if index.tz is None else _CUT_IN_ZONE
         return Samples(values, Timeline.of_samples(times, clock, name), cut)
     return None
 
@@ -41,7 +42,7 @@ def _read(values, index, name):
 def _nanoseconds(index, kind, name):
     if index.hasnans:
         raise ValueError(f"{name} must have a time for each row, but its index has NaT")
-    own = np.asarray(index.values)
+    own = index.to_numpy()
     times = own.astype(kind)
     if not np.array_equal(times.astype(own.dtype), own):
         raise ValueError(f"{name} must have times that nanoseconds in 64 bits can hold")

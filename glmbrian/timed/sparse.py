@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from .data import SpikeSteps, is_instance_of
+from .data import EventSeries, is_instance_of
 
 
 def is_sparse(value: Any) -> bool:
@@ -12,7 +12,7 @@ def is_sparse(value: Any) -> bool:
     return is_instance_of(value, "scipy.sparse", "spmatrix", "sparray")
 
 
-def steps_of_sparse(value: Any, name: str) -> SpikeSteps:
+def steps_of_sparse(value: Any, name: str) -> EventSeries:
     """Return sparse trains of 0 and 1, shape (T, n), as the steps with spikes.
 
     Parameters
@@ -34,4 +34,4 @@ def steps_of_sparse(value: Any, name: str) -> SpikeSteps:
     columns.sort_indices()
     steps = np.split(columns.indices.astype(np.int64), columns.indptr[1:-1])
     n_steps, n_units = columns.shape
-    return SpikeSteps(steps if n_units else [], n_steps)
+    return EventSeries(steps if n_units else [], n_steps)

@@ -228,6 +228,8 @@ def first_difference(one: Timeline, other: Timeline, dt: float) -> tuple[int, fl
     (int, float) or None
         None if they agree.
     """
+    if one.samples is not None and one.samples is other.samples:
+        return None
     step = dt * one.clock.per_second
     low = high = STEP_ROUNDING
     if (one.samples is None) != (other.samples is None):

@@ -368,6 +368,17 @@ def selected(situation):
     return pieces, counted, ticks, unclear
 
 
+def given_data(situation):
+    """Return the arguments of a call."""
+    _, parts, mask, *_ = situation
+    return dict(
+        outputs=parts["outputs"][1].value,
+        inputs=parts["inputs"][1].value,
+        mask=None if mask is None else mask.value,
+        epochs=given_epochs(situation),
+    )
+
+
 def given_epochs(situation):
     """Return epochs as users write them."""
     grid, parts, mask, _, epochs, pairs, shift = situation
@@ -403,9 +414,7 @@ def test_log_likelihoods(situation):
             raise Unclear(total)
         return total
 
-    call = population(grid).log_likelihoods
-    given = dict(mask=None if mask is None else mask.value, epochs=given_epochs(situation))
-    check(right, lambda: call(parts["outputs"][1].value, parts["inputs"][1].value, **given), close)
+    check(right, lambda: population(grid).log_likelihoods(**given_data(situation)), close)
 
 
 @any_times
@@ -432,11 +441,8 @@ def test_fits(situation):
         close(got.feedback_kernels(), want.feedback_kernels())
         assert abs(float(got.dt) / grid.dt - 1) < 1e-6
 
-    given = dict(
-        mask=None if mask is None else mask.value, epochs=given_epochs(situation), dt=grid.dt * second
-    )
-    outputs, inputs = parts["outputs"][1].value, parts["inputs"][1].value
-    check(right, lambda: glm.fit_population(outputs, inputs, **known, **given), compare)
+    data = given_data(situation)
+    check(right, lambda: glm.fit_population(**data, **known, dt=grid.dt * second), compare)
 
 
 @any_times
