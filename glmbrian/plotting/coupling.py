@@ -110,7 +110,7 @@ def plot_connectivity(
         sources, targets = np.nonzero(marked)
         said = f"correlated at a false discovery rate of {level:g} ({found.test}):\ncoupled, or a common input"
         # White with a dark edge is visible on every colour.
-        look = dict(color="white", markeredgecolor="black", markersize=4, label=said)
+        look: dict[str, Any] = dict(color="white", markeredgecolor="black", markersize=4, label=said)
         handles += ax.plot(targets, sources, "o", **look)
     for chosen, sign, said in [
         (unbounded, r"$\infty$", "grows without bound"),
@@ -119,9 +119,11 @@ def plot_connectivity(
         sources, targets = np.nonzero(chosen)
         if sources.size:
             # Beside the dot
-            look = dict(marker=sign, color="black", s=45, linewidths=0.4, label=said)
+            sign_look: dict[str, Any] = dict(
+                marker=sign, color="black", s=45, linewidths=0.4, label=said
+            )
             edge = [withStroke(linewidth=2, foreground="white")]
-            handles.append(ax.scatter(targets + 0.28, sources - 0.28, path_effects=edge, **look))
+            handles.append(ax.scatter(targets + 0.28, sources - 0.28, path_effects=edge, **sign_look))
     if absent.any():
         handles.append(Patch(color=NOTHING, label="no connection"))
     if handles:

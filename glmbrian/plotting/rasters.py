@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from ..devices.problem import Trace
 from ..interop.recording import Recording
-from ..support.validation import binary_array, integer
+from ..support.validation import binary_array, integer, plain_array
 from .monitors import recorded_spikes
 from .style import axes, index_ticks, integer_ticks, label_slice, legend_above, milliseconds, plain
 
@@ -257,12 +257,16 @@ def _of_recording(recording):
 
 def _of_trains(spikes, n_steps, step):
     try:
-        trains = binary_array(spikes, "spikes", ("T", "n"))
-    except (TypeError, ValueError) as error:
-        raise type(error)(
+        trains = plain_array(spikes, "spikes", "0 and 1")
+        is_matrix = trains.ndim == 2 and trains.dtype.kind in "buif"
+    except (TypeError, ValueError):
+        is_matrix = False
+    if not is_matrix:
+        raise TypeError(
             "spikes must be a Trace that GLMClassifier.record returned, a list of these, a SpikeMonitor, a "
-            f"Recording, or trains of 0 and 1 of the shape (steps, units): {error}"
-        ) from None
+            f"Recording, or trains of 0 and 1 of the shape (steps, units), got {spikes!r}"
+        )
+    trains = binary_array(trains, "spikes")
     steps, units = np.nonzero(trains)
     ends, is_first = _in_presentations(steps, len(trains), n_steps)
     if step is None:

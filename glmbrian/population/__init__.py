@@ -12,6 +12,7 @@ from .rescaling import KSTest
 from .selection import StrengthSelection, select_strength
 from .stability import Stability
 from .standard_errors import StandardErrors
+from .undetermined import Undetermined
 
 __all__ = [
     "Comparison",
@@ -23,6 +24,7 @@ __all__ = [
     "Stability",
     "StandardErrors",
     "StrengthSelection",
+    "Undetermined",
     "compare",
     "fit_population",
     "likelihood_ratio_test",

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -184,7 +184,7 @@ def _likelihood_ratio(population, kernel):
     return population.known_likelihood_ratios[kernel]
 
 
-def keep_likelihood_ratios(population: "GLMPopulation", kernel: str, *data: object) -> None:
+def keep_likelihood_ratios(population: "GLMPopulation", kernel: str, *data: Any) -> None:
     """Compute the likelihood ratios of one kernel from outputs, inputs, mask and epochs, and keep them."""
     ratios = likelihood_ratios(population, read(population, *data), kernel)
     # Populations share the empty dict until they have ratios.

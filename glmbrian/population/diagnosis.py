@@ -90,7 +90,7 @@ def diagnose(task: "FitTask", outcome: Outcome, strength: float) -> Diagnosis:
         unnamed = unnamed[:0]
     outcome.status[found] = "separated"
     unbounded = {
-        name: np.abs(kernels) > _GROWS * np.abs(kernels).max(initial=0.0)
+        name: np.abs(kernels) > _GROWS * np.abs(kernels).max(axis=-1, keepdims=True)
         for name, kernels in task.kernels_of(directions).items()
     }
     return Diagnosis(

@@ -167,7 +167,8 @@ def fit_population(
         sources with the same label to a neuron are a group.  By default each source is a
         group of its own, so that what a group says is whether the source is connected.
     penalise_feedback : bool
-        Whether the weights of the feedback kernel are penalised, too.
+        Whether the weights of the feedback kernel are penalised, too.  This softens an absolute
+        refractory period: set False to keep it.
     epochs : list of (start, stop), optional
         The parts of the recording to be fitted, each from a step up to another, or from a time up
         to another: times of the data, if they know them, or else from 0 if the step is known.  Or an
@@ -192,7 +193,7 @@ def fit_population(
     GLMPopulation
         If the data leave weights undetermined (a source that is always silent, or
         kernels that can replace each other) it is one of the maxima.  Its attribute `fit_`
-        is a `FitReport`: how close to the maximum each neuron is.  The result does not
+        is a `FitReport`: how close to the maximum each neuron is, and what the data leave open.  The result does not
         depend on the number of threads.
 
     Raises
@@ -208,15 +209,18 @@ def fit_population(
     Warns
     -----
     RuntimeWarning
-        If the maximum is at infinity for some neurons: a linear combination of their
+        If the likelihood has no finite maximum for some neurons (separation): a linear combination of their
         inputs predicts perfectly when there is no spike, or when there is one, for example
-        after a neuron's own spike if it has a refractory period.  The fit ends when at most
-        1e-8 nats can be gained; some weights are then large, and their exact values mean
-        little.  A `penalty` keeps them finite.  If a neuron never spikes (or always) in the
-        steps that count: it gets a bias at the rate of half a spike, and weights of 0.  If
-        `max_iter` steps were not enough, or the user interrupted the fit (Ctrl-C), which
-        returns the best parameters so far.  And if a feedback kernel can form part of a
-        neuron's coupling with itself, so that the split between the two is arbitrary.
+        after a neuron's own spike if it has a refractory period.  The kernels that grow without
+        bound are named, at any `tol`; their large values mean plus or minus infinity.  A `penalty`
+        keeps kernels finite, but softens a refractory period unless ``penalise_feedback=False``.
+        If the inputs say next to nothing about some combinations of basis functions (a stimulus that
+        varies too slowly, kernels that can replace each other), which are then set by chance;
+        weights of a source that is always silent are 0, without a warning.  If a neuron never
+        spikes (or always) in the steps that count: it gets a bias at the rate of half a spike, and
+        weights of 0.  If `max_iter` steps were not enough, or the user interrupted the fit
+        (Ctrl-C), which returns the best parameters so far.  And if a feedback kernel can form part
+        of a neuron's coupling with itself, so that the split between the two is arbitrary.
 
     Notes
     -----
@@ -251,8 +255,9 @@ def fit_population(
         outputs, inputs, kernels, feedback_basis, activation, name, strength > 0, groups,
         penalise_feedback, mask, epochs, connect, dt,
     )  # fmt: skip
-    outcome = fit_task(task, strength, tol, max_iter, n_jobs, verbose)
-    found = diagnose(task, outcome, strength)
+    with Workers():  # finding the libraries of linear algebra once takes long enough
+        outcome = fit_task(task, strength, tol, max_iter, n_jobs, verbose)
+        found = diagnose(task, outcome, strength)
     warn_of(outcome, max_iter, found)
     task.warn_of_silence()
     population = finished(

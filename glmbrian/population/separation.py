@@ -34,14 +34,18 @@ _LARGEST_TINY = 1e-2
 #: The other steps may change along a direction by this fraction of its effect, for rounding.
 _ROUNDING = 1e-6
 
+#: Parameters with an effect below this fraction of the largest are no part of a direction.
+_NEGLIGIBLE = 1e-5
+
 #: The smallest ratio of eigenvalues that is not rounding.
 _FLAT = 1e-12
 
 #: The most steps that a linear program begins with, and that are added in each round; the most rounds.
 _MOST_STEPS, _MOST_ADDED, _MOST_ROUNDS = 3000, 300, 12
 
-#: The largest weight of a direction in a linear program whose steps have a norm of 1.
-_LARGEST_WEIGHT = 1e6
+#: The largest weight of a direction in a linear program whose steps have a norm of 1, and the largest effect
+#: on a step relative to those that count fully.
+_LARGEST_WEIGHT, _LARGEST_GAIN = 1e6, 1e3
 
 
 @dataclass
@@ -100,7 +104,8 @@ def separating_directions(
     )
     for number, columns, direction in search.run(groups):
         found[who[number], columns] += direction
-    return found
+    effects = np.abs(found) * design.largest
+    return np.where(effects > _NEGLIGIBLE * effects.max(axis=1, keepdims=True), found, 0.0)
 
 
 def _smallest_residuals(design, neurons, parameters, activation, workers):
@@ -279,7 +284,7 @@ def _distinct(steps):
 def _best_direction(candidate):
     """Return the direction that changes most of a candidate's steps, and none the wrong way; or None."""
     from scipy.optimize import linprog
-    from scipy.sparse import csr_array, eye_array, hstack
+    from scipy.sparse import csr_array, eye_array, hstack, vstack
 
     steps = np.concatenate(candidate.steps)
     n, m = steps.shape
@@ -290,11 +295,17 @@ def _best_direction(candidate):
         if (steps[:, 0] * weights < 0).any():
             return None
     else:
-        # The variables are the weights of the axes and, up to 1 each, what the steps gain.
+        # The variables are the weights of the axes and, up to 1 each, what the steps gain.  No step gains
+        # far more than others, so that none is lost beside it.
         result = linprog(
             np.concatenate([np.zeros(m), -np.ones(n)]),
-            A_ub=hstack([csr_array(-steps), eye_array(n)], format="csr"),
-            b_ub=np.zeros(n),
+            A_ub=vstack(
+                [
+                    hstack([csr_array(-steps), eye_array(n)]),
+                    hstack([csr_array(steps), csr_array((n, n))]),
+                ]
+            ),
+            b_ub=np.concatenate([np.zeros(n), np.full(n, _LARGEST_GAIN)]),
             bounds=[(-_LARGEST_WEIGHT, _LARGEST_WEIGHT)] * m + [(0.0, 1.0)] * n,
             method="highs",
         )

@@ -615,7 +615,7 @@ def test_a_population_is_drawn_by_name_and_in_its_own_steps():
         [0.0, 0.0], dict.fromkeys(weights, basis), weights, basis, [[1, 2, 3]] * 2, dt=2 * ms
     )
     ax = glm.plotting.plot_kernels(population, 1)
-    assert ax.get_title() == "target neuron 1, stimulus" and ax.get_xlabel() == "lag [ms]"
+    assert ax.get_title() == "neuron 1, stimulus" and ax.get_xlabel() == "lag [ms]"
     lines = [line for line in ax.lines if not line.get_label().startswith("_")]
     assert len(lines) == 4 and lines[0].get_xdata().tolist() == [2.0, 4.0, 6.0]
     ax = glm.plotting.plot_kernels(population, kernel="coupling")

@@ -3,6 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from brian2 import ms
 from scipy import stats
 
 import glmbrian as glm
@@ -125,3 +126,108 @@ def test_connectivity_of_other_things(fitted):
     ]:
         with pytest.raises(ValueError, match=message):
             plotting.plot_connectivity(fit, **options)
+
+
+# What the data leave open
+
+
+def refractory():
+    rng, y, last = np.random.default_rng(0), np.zeros((6000, 2)), -99
+    for t in range(len(y)):
+        if t - last > 5 and rng.random() < 0.1:
+            y[t, 0], last = 1, t
+    y[:, 1] = rng.random(len(y)) < 0.1
+    return y
+
+
+def test_lags_without_bound_do_not_set_the_scale_and_are_named():
+    y = refractory()
+    with pytest.warns(RuntimeWarning, match="feedback of neuron 0"):
+        fit = glm.fit_population(y, feedback_basis=glm.RaisedCosineBasis(6, 30), dt=0.5 * ms)
+    lags = fit.fit_.unbounded["feedback"]
+    assert lags[0, :3].all() and not lags[0, 10:].any() and not lags[1].any()
+    kernels = fit.feedback_kernels()
+    assert np.abs(kernels).max() > 20
+    ax = plotting.plot_feedback_kernels(fit)
+    low, high = ax.get_ylim()
+    kept = kernels[~lags]
+    assert low < kept.min() and kept.max() < high and high - low < 3 * np.ptp(np.append(kept, 0.0))
+    (text,) = ax.texts
+    assert text.get_text() == f"0: first {0.5 * lags[0].sum():g} ms unbounded"
+    # A kernel that is unbounded everywhere
+    with pytest.warns(RuntimeWarning, match="grow without bound"):
+        fit = glm.fit_population(y, feedback_basis=glm.IndicatorBasis(4))
+    one = glm.GLMPopulation(fit.bias[:1], {}, {}, fit.feedback_basis, fit.feedback_weights[:1])
+    plain = plotting.plot_feedback_kernels(one)
+    assert plain.get_ylim()[0] < fit.feedback_kernels()[0].min() and not plain.texts
+    ax = plotting.plot_feedback_kernels(fit)
+    assert ax.texts[0].get_text() == "0: all 4 steps unbounded" and ax.get_ylim()[0] > -5
+
+
+def test_kernels_that_the_stimulus_leaves_open_are_named():
+    rng = np.random.default_rng(0)
+    x = np.convolve(rng.normal(size=5000), np.hanning(15), "same")[:, np.newaxis]
+    y = rng.random((5000, 1)) < 0.2
+    with pytest.warns(RuntimeWarning, match="do not determine all weights"):
+        fit = glm.fit_population(y, x, glm.RaisedCosineBasis(5, 10))
+    ax = plotting.plot_kernels(fit)
+    assert "not determined by the data" in ax.texts[0].get_text()
+    assert ax.get_title() == "neuron 0, stimulus"
+    assert ax.get_legend().get_title().get_text() == "stimulus"
+
+
+def test_one_runaway_pair_does_not_set_the_scale():
+    rng = np.random.default_rng(0)
+    kernels = 0.1 * rng.normal(size=(8, 8, 4))
+    kernels[range(8), range(8)] = 0
+    kernels[1, 2], kernels[3, 4], kernels[5, 6] = 0.5, -800.0, [1.5, 1.5, -1.5, -1.5]
+    population = glm.GLMPopulation.from_kernels(np.zeros(8), {"coupling": kernels})
+    ax = plotting.plot_connectivity(population)
+    assert ax.images[0].get_clim() == (-2.0, 2.0)
+    absent = ax.images[1].get_array()
+    np.testing.assert_array_equal(~np.ma.getmaskarray(absent), np.eye(8, dtype=bool))
+    (signs,) = ax.collections
+    assert signs.get_label() == "excites and inhibits" and len(signs.get_offsets()) == 1
+    np.testing.assert_allclose(signs.get_offsets()[0], [6, 5], atol=0.4)
+    assert plotting.plot_connectivity(population, measure="peak").images[0].get_array()[5, 6] == 1.5
+
+
+def test_connectivity_says_what_a_pair_means_and_marks_what_is_unbounded():
+    rng = np.random.default_rng(0)
+    y = rng.random((4000, 2)) < 0.08
+    y[1:, 1] &= ~y[:-1, 0]
+    with pytest.warns(RuntimeWarning, match="from source 0 to neuron 1"):
+        fit = glm.fit_population(
+            y, {"coupling": y}, {"coupling": glm.IndicatorBasis(2)}, connect={"coupling": "i != j"}
+        )
+    ax = plotting.plot_connectivity(fit)
+    said = " ".join(text.get_text() for text in ax.get_legend().get_texts())
+    assert "common input" in said and "likelihood-ratio" in said and "grows without bound" in said
+    targets, sources = ax.lines[0].get_data()
+    assert (list(sources), list(targets)) == ([0], [1])
+    assert ax.images[0].get_clim()[1] < 2
+    assert not plotting.plot_connectivity(fit, test="none").lines
+
+
+def test_rasters_of_recordings_and_trains():
+    y = (np.random.default_rng(0).random((60, 3)) < 0.2).astype(int)
+    steps, units = np.nonzero(y)
+    recording = glm.interop.Recording.from_trains(y, 2 * ms, t_start=10 * ms)
+    for ax, times, label in [
+        (plotting.plot_raster(recording), 10 + 2.0 * steps, "time [ms]"),
+        (plotting.plot_raster(y, dt=2 * ms), 2.0 * steps, "time [ms]"),
+        (plotting.plot_raster(y.tolist()), steps + 1.0, "time [steps]"),
+        (plotting.plot_raster(y, n_steps=20), steps + 1.0, "time [steps]"),
+    ]:
+        got = sorted(zip(*ax.lines[0].get_data()))
+        np.testing.assert_allclose(np.array(got), sorted(zip(times, units)), atol=2)
+        assert ax.get_xlabel() == label and ax.get_ylabel() == "unit"
+    assert len(ax.patches) == 1
+    for spikes, options, error, says in [
+        (recording, {"n_steps": 3}, TypeError, "n_steps is for"),
+        (recording, {"dt": 1 * ms}, TypeError, "dt is for trains"),
+        (2 * y, {}, ValueError, "spikes must hold only 0 and 1"),
+        (y[0], {}, TypeError, "spikes must be a Trace"),
+    ]:
+        with pytest.raises(error, match=f"^{says}"):
+            plotting.plot_raster(spikes, **options)

@@ -293,7 +293,7 @@ def test_trace_names_the_rejected_only_with_classes():
 
 def test_raster_arguments_are_checked():
     monitor, _network = monitored([1], [0])
-    for wrong in (np.zeros((2, 2)), [], [TRACES[0], "x"], "x"):
+    for wrong in (np.zeros(2), [], [TRACES[0], "x"], "x"):
         with pytest.raises(TypeError, match="^spikes must be a Trace that GLMClassifier.record ret"):
             plotting.plot_raster(wrong, [5, 7])
     for classes in ([5, 7, 9], 5):
@@ -303,7 +303,7 @@ def test_raster_arguments_are_checked():
             ):
                 plotting.plot_raster(spikes, classes)
     for spikes in (TRACES, TRACES[0]):
-        with pytest.raises(TypeError, match="^n_steps is for a SpikeMonitor only"):
+        with pytest.raises(TypeError, match="^n_steps is for a SpikeMonitor or trains"):
             plotting.plot_raster(spikes, n_steps=3)
     with pytest.raises(ValueError, match="^n_steps must be an integer of at least 1, got 0"):
         plotting.plot_raster(monitor, n_steps=0)

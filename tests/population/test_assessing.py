@@ -408,12 +408,12 @@ def test_models_that_cannot_be_compared(fitted):
 
 def test_connectivity_is_walds_test(fitted):
     fit, inputs, y = fitted
-    assert fit.connectivity("coupling").p_value is None
+    assert fit.connectivity("coupling", test="none").p_value is None
     errors = fit.standard_errors(y, inputs)
-    found = fit.connectivity("coupling")
+    found = fit.connectivity("coupling", test="wald")
     kernels = fit.kernel("coupling")
     np.testing.assert_allclose(found.strength, kernels.sum(axis=2))
-    norm = fit.connectivity("coupling", "norm").strength
+    norm = fit.connectivity("coupling", "norm", "none").strength
     np.testing.assert_allclose(np.abs(norm), np.sqrt((kernels**2).sum(axis=2)))
     assert np.array_equal(np.sign(norm), np.sign(kernels.sum(axis=2)))
     for j, i in (0, 1), (1, 0):
@@ -425,6 +425,8 @@ def test_connectivity_is_walds_test(fitted):
     without = glm.fit_population(y, {"stimulus": inputs["stimulus"]}, {"stimulus": BASIS}, BASIS)
     test = glm.likelihood_ratio_test(without, fit, y, inputs)
     np.testing.assert_allclose(test.statistic, found.statistic[[1, 0], [0, 1]], rtol=0.1)
+    ratios = fit.connectivity("coupling").statistic
+    np.testing.assert_allclose(test.statistic, ratios[[1, 0], [0, 1]], rtol=1e-4)
 
 
 def test_false_discoveries_are_few():

@@ -1,5 +1,7 @@
 """Penalised fits reach the objective of other solvers, and strengths are chosen over time."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -258,6 +260,46 @@ def test_strength_that_predicts_best(data):
     assert (
         not glm.fit_population(y, x, BASIS, penalty="group", strength=300.0).weights["stimulus"].any()
     )
+
+
+@pytest.mark.parametrize("penalty", ["group", "lasso", "ridge"])
+def test_default_strengths_begin_where_no_weight_is_left(data, penalty):
+    x, y = data
+    selection = glm.select_strength(
+        y, x, BASIS, BASIS, penalty=penalty, n_folds=2, penalise_feedback=False
+    )
+    strongest = selection.strengths[0]
+    np.testing.assert_allclose(selection.strengths, strongest * np.logspace(0, -3, 10))
+    given = dict(feedback_basis=BASIS, penalty=penalty, penalise_feedback=False)
+    fits = [
+        glm.fit_population(y, x, BASIS, strength=factor * strongest, **given)
+        for factor in (1.001, 0.98)
+    ]
+    if penalty == "ridge":  # halves the best determined weight, nearly
+        free = glm.fit_population(y, x, BASIS, BASIS)
+        ratio = np.abs(fits[0].weights["stimulus"] / free.weights["stimulus"])[0, 0].max()
+        assert 0.2 < ratio < 0.8
+    else:
+        assert [fit.weights["stimulus"].any() for fit in fits] == [False, True]
+    with pytest.raises(ValueError, match="^strengths must be given, since no penalised weight"):
+        glm.select_strength(y, feedback_basis=BASIS, penalty=penalty, penalise_feedback=False)
+
+
+def test_a_best_strength_at_the_edge_is_told(data):
+    x, y = data
+    for strengths, says in [
+        ([300.0, 100.0], None),  # all weights are 0
+        ([100.0, 10.0, 0.1], None),
+        ([1e-3, 1e-4], "is the strongest of those compared"),
+        ([100.0, 30.0], "is the weakest of those compared"),
+        ([100.0, 0.0], None),  # nothing is weaker
+        ([1.0], None),
+    ]:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            glm.select_strength(y, x, BASIS, penalty="group", strengths=strengths, n_folds=3)
+        said = [str(one.message) for one in caught if "strengths: the best" in str(one.message)]
+        assert len(said) == (says is not None) and (says is None or says in said[0]), strengths
 
 
 @pytest.mark.parametrize(
