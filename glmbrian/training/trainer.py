@@ -285,7 +285,8 @@ class Trainer(Described, Group):
         self.variables.add_constant("N", 1)
         if examples is not None:
             self._add_array("_labels" if self.has_labels else "_targets", examples)
-        self._add_array("_values", np.full(self.n_presentations, np.nan))
+        # Brian's C++ code for a single NaN does not compile, so there is one more than needed.
+        self._add_array("_values", np.full(self.n_presentations + 1, np.nan))
         if self.tests.n:
             self._add_array("_tests", self.tests.numbers)
             self._add_array("_outcomes", np.zeros((self.tests.n, self.tests.n_values)))
@@ -337,8 +338,12 @@ class Trainer(Described, Group):
     def _values_if(self, are_wanted):
         if not are_wanted:
             return np.full(self.n_presentations, np.nan)
+<<<<<<< HEAD
         self._judge()
         return self.variables["_values"].get_value().copy()
+=======
+        return self.variables["_values"].get_value()[: self.n_presentations].copy()
+>>>>>>> k-F
 
     @property
     def decisions(self) -> NDArray[np.int_]:

@@ -465,18 +465,28 @@ def test_weights_cannot_be_a_key_of_run_args():
 
 # ------------------------------------------------------------------ other events than spikes
 
-CROSSES = [2, 7, 12]
+CROSSES = np.array([2, 7, 12])
 
 
-def with_event(threshold="timestep(t, dt) % 4 == 1", n=2):
-    """Return a group whose spikes are in other steps than the events in `CROSSES`, of neuron 1 only."""
-    when = "i == 1 and timestep(t, dt) % 5 == 2"
-    reset = None if threshold is None else ""
-    return NeuronGroup(n, "x : 1", threshold=threshold, reset=reset, events={"cross": when})
+def with_event():
+    """Return a group with spikes, and with events of neuron 1 in the steps of `CROSSES`."""
+    return NeuronGroup(
+        2,
+        "x : 1",
+        threshold="timestep(t, dt) % 4 == 1",
+        reset="",
+        events={"cross": "i == 1 and timestep(t, dt) % 5 == 2"},
+    )
 
 
-def effects(potentials):
-    return np.flatnonzero(np.array(potentials)).tolist()
+def learning_from(source, **arguments):
+    """Return the parts of a network that learns one presentation, and the synapses that learn."""
+    neurons = glm.GLMNeurons(2, glm.IndicatorBasis(1), random_state=1, stream="learns")
+    neurons.bias = -1
+    synapses = glm.GLMSynapses(source, neurons, **arguments)
+    synapses.w = 1
+    trainer = glm.Trainer(neurons, synapses, n_steps=14, labels=[0], learning_rate=1.0)
+    return [source, neurons, synapses, trainer], synapses
 
 
 @pytest.mark.parametrize(
@@ -488,38 +498,42 @@ def effects(potentials):
     ],
 )
 def test_an_event_of_the_source_counts_in_place_of_its_spikes(target):
+    choose("numpy")
+    prefs.codegen.target = "numpy"
+    source = SpikeGeneratorGroup(2, np.ones(3, dtype=int), CROSSES * ms)
+    parts, of_spikes = learning_from(source)
+    Network(parts).run(14 * ms)
+    expected = np.array(of_spikes.w)
+    assert np.abs(expected[1] - 1).min() > 0.01 and not (expected[0] - 1).any()
+
     if target == "cpp_standalone":
-        set_device("cpp_standalone", directory=None, build_on_run=False)
+        choose(target)
     else:
         prefs.codegen.target = target
-    defaultclock.dt = 1 * ms
-    crosses, basis = {"pre": "cross"}, glm.IndicatorBasis(1)
-    network, monitors = Network(), []
-    for number, arguments in enumerate(
-        (dict(on_event=crosses), dict(on_event="cross", delay=1 * ms), dict(on_event=crosses))
-    ):
-        group = with_event(None if number == 1 else "timestep(t, dt) % 4 == 1")  # events alone will do
-        neurons = glm.GLMNeurons(1, basis, random_state=number)
-        # of a subgroup, where the neuron with events is the first
-        synapses = glm.GLMSynapses(group[1:] if number == 2 else group, neurons, **arguments)
+    group, neurons = with_event(), glm.GLMNeurons(3, glm.IndicatorBasis(1), random_state=2)
+    at_once = glm.GLMSynapses(group, neurons[:1], on_event={"pre": "cross"})
+    delayed = glm.GLMSynapses(group, neurons[1:2], on_event="cross", delay=1 * ms)
+    of_subgroup = glm.GLMSynapses(group[1:], neurons[2:], on_event={"pre": "cross"})
+    u = StateMonitor(neurons, "u", record=True, when="end")
+    parts, of_events = learning_from(group, on_event={"pre": "cross"})
+    network = Network(neurons, at_once, delayed, of_subgroup, u, parts)
+    for synapses in (at_once, delayed, of_subgroup):
         synapses.w = 1
-        monitors.append(StateMonitor(neurons, "u", record=True, when="end"))
-        network.add(group, neurons, synapses, monitors[-1])
-    learned = []
-    for crossing in (True, False):
-        group = with_event() if crossing else with_event("i == 1 and timestep(t, dt) % 5 == 2")
-        neurons = glm.GLMNeurons(2, basis, random_state=1, stream=f"learns {crossing}")
-        neurons.bias = -1
-        learned.append(glm.GLMSynapses(group, neurons, on_event=crosses if crossing else "spike"))
-        learned[-1].w = 1
-        trainer = glm.Trainer(neurons, learned[-1], n_steps=14, labels=[0], learning_rate=1.0)
-        network.add(group, neurons, learned[-1], trainer)
     network.run(14 * ms)
     if target == "cpp_standalone":
         device.build(directory=None, with_output=False)
-    at_once, delayed, of_subgroup = (effects(monitor.u[0]) for monitor in monitors)
-    assert at_once == of_subgroup == [step + 1 for step in CROSSES]
-    assert delayed == [step + 2 for step in CROSSES[:2]]
-    of_events, of_spikes = (np.array(synapses.w) for synapses in learned)
-    assert np.abs(of_events - 1).max() > 0.01
-    np.testing.assert_array_equal(of_events, of_spikes)
+    reached = [np.flatnonzero(potential).tolist() for potential in np.array(u.u)]
+    assert reached == [[3, 8, 13], [4, 9], [3, 8, 13]]
+    np.testing.assert_allclose(of_events.w, expected, rtol=0, atol=1e-9)
+
+
+def test_a_source_may_have_events_and_no_spikes():
+    choose("numpy")
+    prefs.codegen.target = "numpy"
+    source = NeuronGroup(1, "x : 1", events={"cross": "timestep(t, dt) == 2"})
+    neurons = glm.GLMNeurons(1, glm.IndicatorBasis(2), random_state=1)
+    synapses = glm.GLMSynapses(source, neurons, on_event="cross")
+    synapses.w = [1, 2]
+    u = StateMonitor(neurons, "u", record=True, when="end")
+    Network(source, neurons, synapses, u).run(6 * ms)
+    assert u.u[0].tolist() == [0, 0, 0, 1, 2, 0]
