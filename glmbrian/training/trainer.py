@@ -338,12 +338,8 @@ class Trainer(Described, Group):
     def _values_if(self, are_wanted):
         if not are_wanted:
             return np.full(self.n_presentations, np.nan)
-<<<<<<< HEAD
         self._judge()
-        return self.variables["_values"].get_value().copy()
-=======
         return self.variables["_values"].get_value()[: self.n_presentations].copy()
->>>>>>> k-F
 
     @property
     def decisions(self) -> NDArray[np.int_]:
