@@ -339,6 +339,9 @@ class Trainer(Described, Group):
         if not are_wanted:
             return np.full(self.n_presentations, np.nan)
         self._judge()
+        return self._values_so_far()
+
+    def _values_so_far(self):
         return self.variables["_values"].get_value()[: self.n_presentations].copy()
 
     @property
@@ -362,9 +365,8 @@ class Trainer(Described, Group):
         Values that a compiled program has learned are known when they are first read.
         """
         if self.learns and not self._is_judged and self.is_over:
-            values = self.variables["_values"].get_value()
             self._is_judged = True
-            warn_of_divergence(self, values)
+            warn_of_divergence(self, self._values_so_far())
 
     def examples_learned(
         self, most: int
