@@ -9,17 +9,38 @@ from glmbrian.core.rate_code import rate_encode
 from glmbrian.devices.problem import LayerParameters, Parameters
 
 
-def make_start(network):
+def make_start(network, scale=0.3):
     random = np.random.default_rng(3)
     layers = [
         LayerParameters(
-            random.normal(size=(layer.n_inputs, layer.n, layer.basis.n_basis)) * 0.3,
+            random.normal(size=(layer.n_inputs, layer.n, layer.basis.n_basis)) * scale,
             random.normal(size=(layer.n, layer.n_feedback)),
             random.normal(size=layer.n) - 1,
         )
         for layer in network.layers
     ]
     return Parameters(*layers[-1].arrays, tuple(layers[:-1]))
+
+
+def as_layers(network, parameters):
+    return [
+        glm.learning.Layer(
+            shape.basis,
+            layer.weights,
+            layer.bias,
+            shape.feedback_basis,
+            None if shape.feedback_basis is None else layer.feedback,
+        )
+        for shape, layer in zip(network.layers, parameters.layers)
+    ]
+
+
+def hidden_draws(network, output_key, presentation):
+    steps = np.arange(network.n_steps)[:, np.newaxis]
+    return [
+        uniforms(hidden_key(output_key, number), presentation, steps, np.arange(n))
+        for number, n in enumerate(network.hidden.sizes)
+    ]
 
 
 def learn_by_hand(network, start, inputs, labels, training):
@@ -33,22 +54,9 @@ def learn_by_hand(network, start, inputs, labels, training):
     for epoch in range(training.n_epochs):
         order, values, batch = shuffled(training.order_key, epoch, n_items), [], []
         for item in order:
-            layers = [
-                glm.learning.Layer(
-                    shape.basis,
-                    layer.weights,
-                    layer.bias,
-                    shape.feedback_basis,
-                    None if shape.feedback_basis is None else layer.feedback,
-                )
-                for shape, layer in zip(network.layers, learned.layers)
-            ]
+            layers = as_layers(network, learned)
             x = rate_encode(inputs.levels([item]), training.input_key, [n_done], network.n_steps)[0]
-            draws = [
-                uniforms(hidden_key(training.output_key, number), n_done, np.arange(network.n_steps)[:, None],
-                         np.arange(n))
-                for number, n in enumerate(network.hidden.sizes)
-            ]  # fmt: skip
+            draws = hidden_draws(network, training.output_key, n_done)
             settings = dict(rule=network.objective, credit=network.credit)
             value, _, _ = glm.learning.layered_gradient(x, labels[item], layers, draws, **settings)
             _, gradients, _ = glm.learning.layered_gradient(

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from brian2 import prefs
+from by_hand import as_layers, hidden_draws, make_start
 from conftest import in_numpy_and_compiled
 
 import glmbrian as glm
@@ -12,15 +13,13 @@ from glmbrian.core.adversarial import Adversarial
 from glmbrian.core.changes import KINDS
 from glmbrian.core.layers import Presentation
 from glmbrian.core.objectives import get_objective
-from glmbrian.core.randomness import adversarial_key, hidden_key, shuffled, uniforms
+from glmbrian.core.randomness import adversarial_key, shuffled, uniforms
 from glmbrian.core.rate_code import rate_encode
 from glmbrian.devices import get_device
 from glmbrian.devices.problem import (
     HiddenLayers,
     Inputs,
-    LayerParameters,
     Network,
-    Parameters,
     Training,
 )
 from glmbrian.support.progress import Silent
@@ -57,36 +56,10 @@ def make_network(rule="first-to-spike", sizes=(), n_steps=N_STEPS, n_inputs=N_IN
     )
 
 
-def make_start(network):
-    random = np.random.default_rng(3)
-    layers = [
-        LayerParameters(
-            random.normal(size=(layer.n_inputs, layer.n, layer.basis.n_basis)) * 0.5,
-            random.normal(size=(layer.n, layer.n_feedback)),
-            random.normal(size=layer.n) - 1,
-        )
-        for layer in network.layers
-    ]
-    return Parameters(*layers[-1].arrays, tuple(layers[:-1]))
-
-
 def make_training(kind, **changes):
     adversarial = Adversarial(4, KINDS[kind], 0.5)
     training = Training(np.array([0.2]), N_EPOCHS, 1, input_key=4, order_key=5, output_key=6)
     return replace(training, **{"adversarial": adversarial, **changes})
-
-
-def as_layers(network, parameters):
-    return [
-        glm.learning.Layer(
-            shape.basis,
-            layer.weights,
-            layer.bias,
-            shape.feedback_basis,
-            None if shape.feedback_basis is None else layer.feedback,
-        )
-        for shape, layer in zip(network.layers, parameters.layers)
-    ]
 
 
 def in_spikes(layers, x, hidden, label, objective):
@@ -116,11 +89,7 @@ def learn_by_hand(network, start, inputs, training):
                 x = inputs.data[item]
             else:
                 x = rate_encode(inputs.levels([item]), training.input_key, [n_done], n_steps)[0]
-            draws = [
-                uniforms(hidden_key(training.output_key, number), n_done, np.arange(n_steps)[:, None],
-                         np.arange(n))
-                for number, n in enumerate(network.hidden.sizes)
-            ]  # fmt: skip
+            draws = hidden_draws(network, training.output_key, n_done)
             if uniforms(adversarial_key(training.output_key), n_done, 0, 0) < adversarial.fraction:
                 _, _, hidden = glm.learning.layered_gradient(
                     x, LABELS[item], layers, draws, network.objective
@@ -198,7 +167,7 @@ USUAL = ["flip", "hidden, add", "two hidden, rate"]
 @pytest.mark.parametrize("case, place", in_numpy_and_compiled(CASES, USUAL))
 def test_two_hundred_presentations_equal_the_maths(case, place):
     network, kind, training = CASES[case]
-    start, inputs = make_start(network), INPUTS[kind]
+    start, inputs = make_start(network, 0.5), INPUTS[kind]
     learned, history = learn(place, network, start, inputs, training)
     expected, log_likelihoods = learn_by_hand(network, start, inputs, training)
     for array, want in zip(learned.arrays_of_all, expected.arrays_of_all):
@@ -222,7 +191,7 @@ def test_two_hundred_presentations_in_cython():
 def test_presentations_of_other_lengths(n_steps):
     """The last step is alone in its group of four, or there is nothing to change."""
     network, training = make_network(n_steps=n_steps), make_training("flip")
-    start = make_start(network)
+    start = make_start(network, 0.5)
     one, other = (
         learn(place, network, start, INPUTS["bytes"], training) for place in ("numpy", "cpp_standalone")
     )
@@ -256,7 +225,7 @@ def test_many_inputs(case):
     network = make_network(rule, n_steps=11, n_inputs=203, sizes=sizes)
     # Its late functions have no effect in the last steps.
     network = replace(network, basis=glm.RaisedCosineBasis(10, 10))
-    start, random = make_start(network), np.random.default_rng(5)
+    start, random = make_start(network, 0.5), np.random.default_rng(5)
     if case == "late steps":
         # Spikes can only be added in the last two steps with effects, for some inputs only in the last.
         trains = np.ones((N, 11, 203), np.uint8)
@@ -282,7 +251,7 @@ def test_many_inputs(case):
 def test_equal_effects_are_changed_in_order():
     """With equal weights, rounding must not decide."""
     network, training = make_network(), make_training("add")
-    start = make_start(network)
+    start = make_start(network, 0.5)
     start.weights[:] = start.weights[0]
     one, other = (
         learn(place, network, start, INPUTS["bytes"], training) for place in ("numpy", "cpp_standalone")
@@ -293,7 +262,7 @@ def test_equal_effects_are_changed_in_order():
 def test_a_kind_of_your_own():
     training = make_training("flip", adversarial=Adversarial(3, FirstTwo()))
     network = make_network()
-    start = make_start(network)
+    start = make_start(network, 0.5)
     with pytest.raises(ValueError, match="kind 'first two' of adversarial .* device must be 'runtime'"):
         learn("cpp_standalone", network, start, INPUTS["bytes"], training)
     learned, _ = learn("numpy", network, start, INPUTS["bytes"], training)

@@ -140,8 +140,10 @@ def test_in_cython(case):
 def test_as_a_project_in_an_empty_environment(case, tmp_path):
     network, start = make_network(*case), make_start(make_network(*case))
     device = get_device("cpp_standalone")
-    device.export(network, start, INPUTS, LABELS, TRAINING, tmp_path / "written")
-    folder = (tmp_path / "written").rename(tmp_path / "moved")
+    written = tmp_path / "written"
+    written.mkdir()
+    device.export(network, start, INPUTS, LABELS, TRAINING, written)
+    folder = written.rename(tmp_path / "moved")
     programs = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
     subprocess.run(["make", "run"], cwd=folder, check=True, capture_output=True, env=programs)
     learned, history, _ = device.read_exported(network, folder, has_checksums=True)
