@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..support.floating_point import underflow_is_zero
 from ..support.validation import check_shape, check_size, finite_array, integer, real
 
 #: Larger values are mistakes: their products with weights could overflow.
@@ -250,6 +251,7 @@ class ExponentialBasis(Basis):
     2
     """
 
+    @underflow_is_zero  # long after the spike
     def __init__(self, tau: ArrayLike, window: int, tau_rise: float | None = None) -> None:
         tau = np.atleast_1d(finite_array(tau, "tau"))
         check_shape(tau, "tau", ("n_basis",))
@@ -267,6 +269,8 @@ class ExponentialBasis(Basis):
         peaks = matrix.max(axis=0)
         if not peaks.all():
             raise ValueError(f"tau={tau} gives a function that is zero at all lags")
+        # Long after the spike, products with weights would underflow.
+        matrix[np.abs(matrix) < 1e-100 * peaks] = 0.0
         if tau_rise is not None:
             matrix /= peaks
         super().__init__(matrix)

@@ -35,6 +35,7 @@ from ..core.credit import Baseline, Credit, get_credit
 from ..core.likelihoods import correlated
 from ..core.objectives import Objective, get_objective
 from ..support.display import Described
+from ..support.floating_point import underflow_is_zero
 from ..support.validation import (
     LARGEST_INTEGER,
     binary_array,
@@ -814,12 +815,14 @@ class Trainer(Described, Group):
         if now.presentation == self.n_presentations:
             self._clamp()[:] = 0
 
+    @underflow_is_zero
     def _keep_outcome(self):
         """Keep what this test observed."""
         outputs, number = self._progress.groups[0], self.tests.numbers[self._progress.presentation]
         rows = self.variables["_outcomes"].get_value().reshape(self.tests.n, -1)
         rows[number] = self.tests.row(outputs.potentials, outputs.spikes)
 
+    @underflow_is_zero
     def _learn(self):
         """Add the gradient of this presentation to the batch; apply it if the batch is full."""
         now = self._progress
