@@ -289,7 +289,7 @@ class Objective(ABC):
         >>> chance = get_objective("first-to-spike", period=1).chance(
         ...     np.zeros((2, 1, 2)), np.array([0, 1]), np.array([0.5, 0.5]), glm.get_activation("sigmoid")
         ... )
-        >>> round(np.exp(chance), 12)
+        >>> round(float(np.exp(chance)), 12)
         0.25
         """
         if not self.clamps_outputs:

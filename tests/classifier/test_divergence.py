@@ -1,6 +1,7 @@
 """Training that diverges warns once, and names learning_rate; training that learns does not."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -56,7 +57,7 @@ def test_divergence_warns_once(how):
 @pytest.mark.compiled
 def test_divergence_in_a_compiled_program():
     runtime, compiled = (
-        warnings_of(lambda clf=classifier(learning_rate=5.0, device=device): clf.fit(X, Y))
+        warnings_of(partial(classifier(learning_rate=5.0, device=device).fit, X, Y))
         for device in ("runtime", "cpp_standalone")
     )
     assert runtime == compiled and len(compiled) == 1
