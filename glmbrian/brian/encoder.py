@@ -98,9 +98,15 @@ class RateEncoder(Described, NeuronGroup):
     ) -> None:
         images = check_intensities(intensities, "intensities")
         if images.ndim not in (1, 2) or 0 in images.shape:
+            trains = ""
+            if images.ndim == 3:
+                trains = (
+                    ". Spike trains need no encoder: give them to GLMClassifier.fit, or emit them in a "
+                    "network with brian2.SpikeGeneratorGroup"
+                )
             raise ValueError(
                 "intensities must have the shape (n_inputs,) or (n_images, n_inputs) "
-                f"with sizes above 0, got {images.shape}"
+                f"with sizes above 0, got {images.shape}{trains}"
             )
         images = np.atleast_2d(images)
         warn_of_small_integers(images, "intensities", _SMALL)

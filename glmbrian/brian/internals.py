@@ -312,6 +312,27 @@ def time_steps_may_differ(synapses: Any) -> None:
     _known_time_steps.quoted_names.update(f"pathway '{pathway.name}'" for pathway in synapses._pathways)
 
 
+class _UsersMistakes(logging.Filter):
+    """Replaces Brian's request for a bug report where an uncaught error is about an argument of ours.
+
+    Brian's hook for uncaught errors logs them with this request, and the log shows the traceback.
+    Its preference `logging.display_brian_error_message` would hide the request for all errors.
+    """
+
+    def filter(self, record):
+        kind, _, traceback = record.exc_info or (None, None, None)
+        if "unexpected error" in str(record.msg) and kind in (TypeError, ValueError):
+            while traceback is not None and traceback.tb_next is not None:
+                traceback = traceback.tb_next
+            raised_in = traceback.tb_frame.f_globals.get("__name__", "") if traceback else ""
+            if raised_in.partition(".")[0] == __name__.partition(".")[0]:
+                record.msg, record.args = "The program ended with an error:", ()
+        return True
+
+
+logging.getLogger("brian2").addFilter(_UsersMistakes())
+
+
 #: A C++ statement that ends the run of a generated program.
 CPP_STOP_RUN = "Network::_globally_stopped = true;"
 

@@ -19,6 +19,7 @@ from ..core.objectives import Objective, get_objective
 from ..core.schedules import Schedule
 from ..devices import exporting_devices, get_device, recording_device
 from ..devices.problem import Outcome, Trace
+from ..support.floating_point import underflow_is_zero
 from ..support.progress import Progress
 from ..support.storage import new_folder
 from ..support.validation import choice, flag
@@ -338,6 +339,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
 
     # ------------------------------------------------------------------ learning
 
+    @underflow_is_zero
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> "GLMClassifier":
@@ -400,6 +402,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
                 warn_of_divergence([self], prepared)
         return self
 
+    @underflow_is_zero
     def partial_fit(
         self,
         X: ArrayLike,
@@ -588,6 +591,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
 
     # ------------------------------------------------------------------ deciding
 
+    @underflow_is_zero
     def predict(self, X: ArrayLike, first_presentation: int = 0) -> np.ndarray:
         """Return the class decided for each presentation.
 
@@ -633,6 +637,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         outcome, _ = self._test(prepare_test(self, X, first_presentation))
         return decided_labels(self, outcome, first_presentation)
 
+    @underflow_is_zero
     def predict_proba(
         self,
         X: ArrayLike,
@@ -704,6 +709,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             self, X, deadline, n_encodings, n_hidden, n_simulated, first_presentation
         )
 
+    @underflow_is_zero
     def decision_function(
         self,
         X: ArrayLike,
@@ -751,6 +757,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
             )
         )
 
+    @underflow_is_zero
     def score(
         self,
         X: ArrayLike,
@@ -801,6 +808,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         """
         return self._judge(X, y, first_presentation, sample_weight)[0]
 
+    @underflow_is_zero
     def evaluate(
         self, X: ArrayLike, y: ArrayLike, first_presentation: int = 0, *, calibration: bool = False
     ) -> dict[str, Any]:
@@ -882,6 +890,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
                 run.network, run.parameters, run.inputs, run.testing, progress
             )
 
+    @underflow_is_zero
     def record(self, X: ArrayLike, first_presentation: int = 0) -> list[Trace]:
         """Simulate a few presentations on the runtime device, recording everything.
 

@@ -7,6 +7,7 @@ from joblib import cpu_count
 from numpy.typing import ArrayLike
 
 from ..core.bases import Basis
+from ..support.floating_point import underflow_is_zero
 from ..support.validation import integer
 from .classifier import GLMClassifier
 from .divergence import warn_of_divergence
@@ -17,6 +18,7 @@ from .training import prepare, train, unchanged_on_error
 OWN_PARAMETERS = ("learning_rate", "start_state", "verbose")
 
 
+@underflow_is_zero
 def fit_ensemble(
     classifiers: Iterable[GLMClassifier],
     X: ArrayLike,

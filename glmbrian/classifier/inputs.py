@@ -67,6 +67,7 @@ def scaled(classifier: "GLMClassifier", X: np.ndarray) -> np.ndarray:
 
 def _checked_shape(classifier, X, is_first):
     """Return `X` as an array, and a hint for error messages in case `X` holds images."""
+    _refuse_events(X)
     array = plain_array(X, "X", error=ValueError)
     # Only column names are checked here: scikit-learn would take axis 1 of spike trains, the
     # steps, for the inputs.
@@ -107,8 +108,27 @@ def _checked_values(classifier, X, flat, known):
     return finite_array(X, "X") if classifier.scale_inputs else X
 
 
+def _refuse_events(X):
+    """Raise a TypeError if `X` holds events, as structured arrays."""
+    first = X
+    for _ in range(3):  # a list of pairs (events, label)
+        if getattr(getattr(first, "dtype", None), "names", None):
+            raise TypeError(
+                "X must be an array of numbers, but holds events (a structured array); write X, y = "
+                "glmbrian.interop.from_tonic(dataset, n_steps, dt) to make spike trains of pairs "
+                "(events, label)"
+            )
+        if not isinstance(first, (list, tuple)) or not first:
+            return
+        first = first[0]
+
+
 def _checked_trains(X, n_steps, flat, known):
     if X.shape[1] != n_steps:
+        if X.dtype.kind in "buif" and np.all((X == 0) | (X == 1)):
+            flat = f". If these are trains of {X.shape[1]} steps, set n_steps={X.shape[1]}"
+            if X.shape[2] == n_steps:
+                flat += "; if steps are the last axis, write X.transpose(0, 2, 1)"
         raise ValueError(
             f"X must have the shape (n, {n_steps}, n_inputs) for spike trains of n_steps={n_steps} "
             f"steps, got {X.shape}{flat}"

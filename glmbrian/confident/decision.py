@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 from ..classifier.classifier import GLMClassifier
 from ..classifier.labels import check_known
 from ..core.decisions import REJECTED
+from ..support.floating_point import underflow_is_zero
 from ..support.validation import real
 from .scores import Scores, check_classifier, step_scores
 from .thresholds import Tested, checked_thresholds, first_above
@@ -79,6 +80,7 @@ class ConfidentDecision:
             f"ConfidentDecision({self.clf!r}, error={self.error}, confidence={self.confidence}{found})"
         )
 
+    @underflow_is_zero
     def calibrate(self, X: ArrayLike, y: ArrayLike, first_presentation: int = 0) -> "ConfidentDecision":
         """Find the threshold that keeps the error below the bound.
 
@@ -128,6 +130,7 @@ class ConfidentDecision:
         self.threshold_ = 1 / (1 + math.exp(-self._log_odds)) if self._log_odds < math.inf else math.inf
         return self
 
+    @underflow_is_zero
     def predict(
         self, X: ArrayLike, first_presentation: int = 0
     ) -> tuple[np.ndarray, NDArray[np.int64]]:
@@ -170,6 +173,7 @@ class ConfidentDecision:
         labels, steps, _ = self._decide(X, first_presentation)
         return labels, steps
 
+    @underflow_is_zero
     def evaluate(self, X: ArrayLike, y: ArrayLike, first_presentation: int = 0) -> dict[str, Any]:
         """Measure error, coverage and cost, beside those of the classifier's own decisions.
 

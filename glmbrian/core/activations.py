@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..support.floating_point import underflow_is_zero
 from ..support.validation import choice
 
 
@@ -106,6 +107,7 @@ class Activation:
             return self.terms(u)
         return self.log_silence(u), self.log_silence_slope(u), self.log_spike_slope(u)
 
+    @underflow_is_zero
     def probability_slope(self, u: Any) -> Any:
         """Return the derivative of g(u).
 
@@ -125,6 +127,7 @@ class Activation:
         """
         return self.log_spike_slope(u) * self.probability(u)
 
+    @underflow_is_zero
     def log_probability_slope(self, u: Any, spikes: np.ndarray) -> Any:
         """Return the derivative of the log-probability of `spikes` with respect to `u`.
 
@@ -171,15 +174,18 @@ class Activation:
         return super().__reduce_ex__(protocol)
 
 
+@underflow_is_zero
 def _log_logistic(u):
     return -np.logaddexp(0.0, -u)
 
 
+@underflow_is_zero
 def _logistic(u):
     # np.clip takes several times as long for few neurons.
     return 1.0 / (1.0 + np.exp(np.minimum(np.maximum(np.negative(u, dtype=float), -700.0), 700.0)))
 
 
+@underflow_is_zero
 def _logistic_terms(u):
     # One exponential serves all three.
     tail = np.exp(-np.abs(u))
@@ -199,8 +205,8 @@ SIGMOID = Activation(
     probability=_logistic,
     log_spike=_log_logistic,
     log_silence=lambda u: _log_logistic(-u),
-    log_spike_slope=lambda u: np.exp(_log_logistic(-u)),
-    log_silence_slope=lambda u: -np.exp(_log_logistic(u)),
+    log_spike_slope=underflow_is_zero(lambda u: np.exp(_log_logistic(-u))),
+    log_silence_slope=underflow_is_zero(lambda u: -np.exp(_log_logistic(u))),
     cpp="""
     static double tail(double u) { return std::exp(-std::fabs(u)); }
     static double log_spike(double u) { return std::fmin(u, 0.0) - std::log1p(tail(u)); }
@@ -220,18 +226,21 @@ SIGMOID = Activation(
 
 # The normal distribution comes from SciPy.  It is imported on first use because it is slow
 # to load and only the probit needs it.
+@underflow_is_zero
 def _normal_cdf(u):
     from scipy.special import ndtr
 
     return ndtr(u)
 
 
+@underflow_is_zero
 def _log_normal_cdf(u):
     from scipy.special import log_ndtr
 
     return log_ndtr(u)
 
 
+@underflow_is_zero
 def _inverse_mills(u):
     """Return the slope of log Phi(u), which is phi(u) / Phi(u)."""
     from scipy.special import erfcx
@@ -276,10 +285,12 @@ PROBIT = Activation(
 )
 
 
+@underflow_is_zero
 def _cloglog_rate(u):
     return np.exp(np.clip(u, -700.0, 700.0))
 
 
+@underflow_is_zero
 def _cloglog_log_spike(u):
     u = np.asarray(u, dtype=float)
     rate = _cloglog_rate(u)
@@ -290,6 +301,7 @@ def _cloglog_log_spike(u):
     return np.where(u < -37.0, u, np.where(rate < 0.5, for_small, for_large))
 
 
+@underflow_is_zero
 def _cloglog_log_spike_slope(u):
     # exp(u) / (exp(exp(u)) - 1), in a form that goes to 0 without overflowing
     rate = _cloglog_rate(u)
@@ -299,7 +311,7 @@ def _cloglog_log_spike_slope(u):
 CLOGLOG = Activation(
     name="cloglog",
     expression="gumbel_cdf(u)",
-    probability=lambda u: -np.expm1(-_cloglog_rate(u)),
+    probability=underflow_is_zero(lambda u: -np.expm1(-_cloglog_rate(u))),
     log_spike=_cloglog_log_spike,
     log_silence=lambda u: -_cloglog_rate(u),
     log_spike_slope=_cloglog_log_spike_slope,

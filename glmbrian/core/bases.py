@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..support.floating_point import underflow_is_zero
 from ..support.validation import check_shape, check_size, finite_array, integer, real
 from .lags import check_time_step, has_unit, in_steps, window_in_steps
 from .log_spacing import UNIT_SPACED, log_spaced
@@ -315,6 +316,7 @@ class ExponentialBasis(Basis):
     <ExponentialBasis: n_basis=2, window=25>
     """
 
+    @underflow_is_zero  # long after the spike
     def __init__(
         self,
         tau: Any,
@@ -339,6 +341,8 @@ class ExponentialBasis(Basis):
         peaks = matrix.max(axis=0)
         if not peaks.all():
             raise ValueError(f"tau={tau} gives a function that is zero at all lags")
+        # Long after the spike, products with weights would underflow.
+        matrix[np.abs(matrix) < 1e-100 * peaks] = 0.0
         if tau_rise is not None:
             matrix /= peaks
         super().__init__(normalised(matrix, normalise))

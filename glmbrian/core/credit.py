@@ -11,6 +11,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..support.floating_point import underflow_is_zero
 from ..support.validation import choice, real
 from .layers import Gradient, Layer, Presentation, check_network
 from .objectives import Objective
@@ -199,6 +200,7 @@ def get_credit(credit: str | Credit) -> Credit:
     return credit if isinstance(credit, Credit) else CREDITS[choice(credit, "credit", CREDITS)]
 
 
+@underflow_is_zero
 def layered_gradient(
     spikes: ArrayLike,
     label: int,

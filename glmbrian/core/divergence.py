@@ -87,7 +87,8 @@ def what_went_wrong(
         return ""
     first, last = (float(np.mean(part)) for part in (history[:n_compared], history[-n_compared:]))
     # What a converged run loses is small, and no more than it changes from epoch to epoch.
-    noise = float(np.median(np.abs(np.diff(history))))
+    changes = np.diff(history)
+    noise = float(np.median(np.abs(changes - np.median(changes))))
     if first - last > 0.2 * reference.margin + 3 * noise:
         return f"the mean log-likelihood fell from {first:.4g} in the first {epoch}s to {last:.4g}"
     return ""

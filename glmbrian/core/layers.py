@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..support.floating_point import underflow_is_zero
 from ..support.validation import binary_array, finite_array, integer
 from .activations import Activation, get_activation
 from .likelihoods import (
@@ -94,6 +95,7 @@ class Layer:
             return None
         return self.feedback_basis @ self.feedback.T
 
+    @underflow_is_zero
     def potentials(self, inputs: np.ndarray, spikes: np.ndarray) -> NDArray[np.float64]:
         """Return the membrane potentials.
 
@@ -119,6 +121,7 @@ class Layer:
             u += potential_of_outputs(spikes, self.feedback_basis, self.feedback)
         return u
 
+    @underflow_is_zero
     def simulate(
         self,
         inputs: np.ndarray,
@@ -162,6 +165,7 @@ class Layer:
                 u[later] += spikes[step] * kernels[: len(u[later])]
         return spikes
 
+    @underflow_is_zero
     def probability_slope(self, potentials: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the derivative of the firing probability with respect to the potential.
 
@@ -181,6 +185,7 @@ class Layer:
         """
         return self.activation.probability_slope(potentials)
 
+    @underflow_is_zero
     def log_probability_slope(
         self, potentials: NDArray[np.float64], spikes: np.ndarray
     ) -> NDArray[np.float64]:
@@ -293,6 +298,7 @@ def _through_feedback(slope, in_spikes, kernels):
     return result
 
 
+@underflow_is_zero
 def layered_log_likelihood(
     spikes: ArrayLike,
     label: int,

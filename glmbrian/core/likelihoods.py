@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..support.floating_point import underflow_is_zero
 from ..support.renamed import renamed
 from ..support.validation import binary_array, check_size, finite_array, integer
 from .activations import Activation, get_activation
@@ -27,6 +28,7 @@ __all__ = [
 
 
 @renamed(feedback="feedback_weights")
+@underflow_is_zero
 def membrane_potential(
     spikes: ArrayLike,
     basis: ArrayLike,
@@ -83,6 +85,7 @@ def membrane_potential(
     return u
 
 
+@underflow_is_zero
 def first_to_spike_log_likelihood(
     spikes: ArrayLike,
     label: int,
@@ -147,6 +150,7 @@ def first_to_spike_log_likelihood(
 
 
 @renamed(feedback="feedback_weights")
+@underflow_is_zero
 def rate_log_likelihood(
     spikes: ArrayLike,
     targets: ArrayLike,
@@ -217,6 +221,7 @@ def rate_log_likelihood(
     )
 
 
+@underflow_is_zero
 def first_to_spike_gradient(
     u: NDArray[np.float64], label: int, activation: Activation
 ) -> tuple[float, NDArray[np.float64]]:
@@ -283,6 +288,7 @@ def _log_mixture(log_g, log_rest, log_w, loss):
     return largest + math.log(math.exp(a - largest) + math.exp(b - largest))
 
 
+@underflow_is_zero
 def rate_gradient(
     u: NDArray[np.float64], targets: np.ndarray, activation: Activation
 ) -> tuple[float, NDArray[np.float64]]:
@@ -419,6 +425,7 @@ def correlated(grad_u: NDArray[np.float64], basis: NDArray[np.float64]) -> NDArr
     return channels
 
 
+@underflow_is_zero
 def weight_gradient(
     spikes: np.ndarray, grad_u: NDArray[np.float64], basis: NDArray[np.float64]
 ) -> NDArray[np.float64]:
@@ -448,6 +455,7 @@ def weight_gradient(
     return np.einsum("tj,kti->jik", spikes, correlated(grad_u, basis), optimize=True)
 
 
+@underflow_is_zero
 def input_gradient(
     grad_u: NDArray[np.float64], basis: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
@@ -474,6 +482,7 @@ def input_gradient(
     return np.einsum("kti,jik->tj", correlated(grad_u, basis), weights, optimize=True)
 
 
+@underflow_is_zero
 def feedback_gradient(
     outputs: np.ndarray, grad_u: NDArray[np.float64], basis: NDArray[np.float64]
 ) -> NDArray[np.float64]:

@@ -3,6 +3,7 @@
 Trainers, devices and decisions call methods of an `Objective`; they never look at its name.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +11,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import entr
 
 from ..support.validation import choice, integer
 from .activations import Activation
@@ -293,7 +293,7 @@ class Objective(ABC):
         >>> chance = get_objective("first-to-spike", period=1).chance(
         ...     np.zeros((2, 1, 2)), np.array([0, 1]), np.array([0.5, 0.5]), glm.get_activation("sigmoid")
         ... )
-        >>> round(np.exp(chance), 12)
+        >>> round(float(np.exp(chance)), 12)
         0.25
         """
         if not self.clamps_outputs:
@@ -516,8 +516,9 @@ class Rate(Objective):
 
     def chance(self, desired, labels, weights, activation):
         # The best rate is that of the desired spikes.
-        rate = float(np.average(desired, axis=0, weights=weights).mean())
-        return -desired[0].size * float(entr(rate) + entr(1 - rate))
+        spiking = float(np.average(desired, axis=0, weights=weights).mean())
+        logarithms = sum(rate * math.log(rate) for rate in (spiking, 1 - spiking) if rate > 0)
+        return desired[0].size * logarithms
 
     def probabilities(
         self, potentials, activation, feedback_kernels, on_tie, on_silence, draw, n_simulated

@@ -9,6 +9,7 @@ from ..classifier.presented import PresentedTest
 from ..classifier.testing import prepare_test
 from ..core.changes import Kind, get_kind
 from ..core.randomness import check_random_state, derive_keys, uniforms
+from ..support.floating_point import underflow_is_zero
 from ..support.progress import Progress
 from ..support.validation import integer
 from ..support.workers import Workers
@@ -23,6 +24,7 @@ _TRY_ALL = 512
 _CANDIDATES = 8
 
 
+@underflow_is_zero
 def attack(
     clf: Any,
     X: ArrayLike,
@@ -126,6 +128,7 @@ def attack(
     return attacked
 
 
+@underflow_is_zero
 def random_change(
     clf: Any,
     X: ArrayLike,

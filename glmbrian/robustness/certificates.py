@@ -8,11 +8,13 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.batches import BatchedLayer
 from ..core.changes import Kind, get_kind
 from ..core.objectives import check_decides_as_defined
+from ..support.floating_point import underflow_is_zero
 from ..support.progress import Progress
 from ..support.validation import integer
 from .target import prepare_target
 
 
+@underflow_is_zero
 def certified(
     clf: Any,
     X: ArrayLike,
@@ -161,6 +163,7 @@ def largest_effects(
     return falls, rises
 
 
+@underflow_is_zero
 def certified_accuracy(
     clf: Any,
     X: ArrayLike,

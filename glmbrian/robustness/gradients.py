@@ -5,10 +5,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..support.floating_point import underflow_is_zero
 from ..support.validation import integer
 from .target import prepare_target
 
 
+@underflow_is_zero
 def input_gradient(
     clf: Any, X: ArrayLike, y: ArrayLike, *, n_hidden: int = 2, first_presentation: int = 0
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

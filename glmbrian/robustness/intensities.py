@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.randomness import repeated_key
 from ..core.rate_code import levels, rate_encode
 from ..devices.problem import Inputs
+from ..support.floating_point import underflow_is_zero
 from ..support.progress import Progress
 from ..support.validation import integer, real
 from ..support.workers import Workers
@@ -15,6 +16,7 @@ from .losses import Loss, get_loss
 from .target import Target, prepare_target
 
 
+@underflow_is_zero
 def attack_intensities(
     clf: Any,
     X: ArrayLike,

@@ -223,10 +223,11 @@ def check_plain(value: Any, name: str) -> None:
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the line of the user's code, outside the package and Brian, that led here."""
+    """Warn at the line of the user's code that led here, outside the package, Brian and Python itself."""
     frame, level = sys._getframe(1), 2
-    packages = (__name__.partition(".")[0], "brian2")
-    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in packages:
+    # Python's own modules call the package back, for example where a context manager ends.
+    others = {__name__.partition(".")[0], "brian2", *sys.stdlib_module_names}
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in others:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from brian2 import NetworkOperation, Quantity, Synapses
+from brian2 import NetworkOperation, NeuronGroup, Quantity, Subgroup, Synapses
 from brian2.core.base import BrianObject
 from brian2.core.variables import Variables
 from brian2.groups.group import Group
@@ -37,6 +37,7 @@ from ..core.credit import Baseline, Credit, get_credit
 from ..core.likelihoods import correlated
 from ..core.objectives import Objective, get_objective
 from ..support.display import Described
+from ..support.floating_point import underflow_is_zero
 from ..support.validation import (
     LARGEST_INTEGER,
     binary_array,
@@ -240,7 +241,9 @@ class Trainer(Described, Group):
         target_start: int | None = None,
     ) -> None:
         if not isinstance(neurons, GLMNeurons):
-            raise TypeError(f"neurons must be GLMNeurons, not a subgroup, got {neurons!r}")
+            raise TypeError(
+                f"neurons must be GLMNeurons, not a subgroup, got {neurons!r}{_other_neurons(neurons)}"
+            )
         self.neurons = neurons
         self.synapses = _checked_synapses(synapses)
         self.credit = get_credit(credit)
@@ -848,12 +851,14 @@ class Trainer(Described, Group):
         if now.presentation == self.n_presentations:
             self._clamp()[:] = 0
 
+    @underflow_is_zero
     def _keep_outcome(self):
         """Keep what this test observed."""
         outputs, number = self._progress.groups[0], self.tests.numbers[self._progress.presentation]
         rows = self.variables["_outcomes"].get_value().reshape(self.tests.n, -1)
         rows[number] = self.tests.row(outputs.potentials, outputs.spikes)
 
+    @underflow_is_zero
     def _learn(self):
         """Add the gradient of this presentation to the batch; apply it if the batch is full."""
         now = self._progress
@@ -1059,9 +1064,20 @@ def _encoders_before(neurons, objects):
     return list(found.values())
 
 
+def _other_neurons(given):
+    """Return what to do for neurons and synapses of other models, for error messages."""
+    if isinstance(given, Subgroup) or not isinstance(given, (NeuronGroup, Synapses)):
+        return ""
+    return (
+        ". Other models cannot learn here, but your groups can send: train GLMNeurons that read them "
+        "out, GLMSynapses(your_group, neurons); or give GLMNeurons equations of your own "
+        "(GLMNeurons(equations=...)). Leave other synapses out of `synapses`: they stay fixed"
+    )
+
+
 def _checked_synapses(synapses):
     """Return the `GLMSynapses` that learn as a list."""
-    if isinstance(synapses, GLMSynapses):
+    if isinstance(synapses, Synapses):
         synapses = [synapses]
     try:
         synapses = list(synapses)
@@ -1071,6 +1087,7 @@ def _checked_synapses(synapses):
         if not isinstance(learner, GLMSynapses):
             raise TypeError(
                 f"synapses must be GLMSynapses or a list of them, got a list with {learner!r}"
+                f"{_other_neurons(learner)}"
             )
         if any(learner is other for other in synapses[:position]):
             raise ValueError(f"synapses: {learner.name} is given twice")

@@ -251,3 +251,19 @@ def test_brian_can_redirect_streams_that_were_closed(tmp_path):
     shell = '"$@" <&- >&- 2>&-'
     subprocess.run(["sh", "-c", shell, "sh", sys.executable, "-c", script], cwd=tmp_path, check=True)
     assert (tmp_path / "done").exists()
+
+
+@pytest.mark.parametrize(
+    "line, is_brians",
+    [
+        ("glm.RateEncoder([2.0])", False),
+        ("brian2.NeuronGroup(-1, '')", True),
+        ("raise ValueError('of the user')", True),
+        ("glm.GLMNeurons(2, glm.IndicatorBasis(2)).undefined = 1", True),
+    ],
+)
+def test_brian_asks_for_reports_of_errors_that_are_not_about_our_arguments(line, is_brians):
+    program = f"import brian2, glmbrian as glm\n{line}"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ended.returncode == 1 and "Traceback" in ended.stderr
+    assert ("unexpected error" in ended.stderr) == is_brians

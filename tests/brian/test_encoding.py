@@ -257,3 +257,10 @@ def test_bad_arguments_of_brian(arguments, error):
 def test_bad_intensities(intensities, n_steps, error, message):
     with pytest.raises(error, match=message):
         glm.RateEncoder(intensities, n_steps)
+
+
+def test_trains_are_refused_by_what_takes_them():
+    with pytest.raises(
+        ValueError, match=r"got \(2, 5, 3\)\. Spike trains .*fit, .*SpikeGeneratorGroup"
+    ):
+        glm.RateEncoder(np.zeros((2, 5, 3)), n_steps=5)

@@ -510,3 +510,27 @@ def test_views_say_what_it_is_fitted_to(no_simulation):
     assert "20 classes (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ...)" in repr(many)
     labels = small().fit(REALS, np.where(Y == 5, "<b>", "c"))
     assert "&lt;b&gt;" in labels._repr_html_()
+
+
+# ------------------------------------------------------------------ what to write instead
+
+
+def test_trains_of_another_number_of_steps():
+    trains = np.zeros((4, 10, 8))
+    with pytest.raises(
+        ValueError, match=r"If these are trains of 10 steps, set n_steps=10; .*transpose"
+    ):
+        small(n_steps=8).fit(trains, [0, 1, 0, 1])
+    with pytest.raises(ValueError, match=r"flatten them: X.reshape\(len\(X\), -1\)"):
+        small(n_steps=8).fit(trains + 0.5, [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize(
+    "as_given", [lambda one: [one, one[:2]], lambda one: [(one, 0)], lambda one: one]
+)
+def test_events_are_refused_by_what_reads_them(as_given):
+    events = np.zeros(5, dtype=[("t", int), ("x", int), ("p", int)])
+    with pytest.raises(
+        TypeError, match=r"^X must be .* holds events .*from_tonic\(dataset, n_steps, dt\)"
+    ):
+        small().fit(as_given(events), [0, 1])

@@ -1,6 +1,7 @@
 """Tests of glmbrian.support.validation."""
 
 import math
+from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
 
@@ -19,6 +20,7 @@ from glmbrian.support.validation import (
     finite_array,
     integer,
     real,
+    warn,
 )
 
 quick = settings(max_examples=100, derandomize=True, deadline=None)
@@ -275,3 +277,15 @@ def test_bad_brian_arguments(name, values, error):
 def test_brian_arguments_are_not_both_dt_and_clock():
     with pytest.raises(ValueError, match="^dt and clock must not"):
         check_brian_arguments(dt=1 * ms, clock=Clock(1 * ms))
+
+
+def test_warnings_point_at_the_users_line():
+    """Not at the context manager through which the package was called."""
+    code = compile("def leaving(warn):\n    yield\n    warn('careful')\n", "package.py", "exec")
+    package: dict = {"__name__": "glmbrian.somewhere"}
+    exec(code, package)
+
+    leaving = contextmanager(package["leaving"])
+    with pytest.warns(UserWarning, match="careful") as caught, leaving(warn):
+        pass
+    assert caught[0].filename == __file__

@@ -617,7 +617,11 @@ def test_bad_groups():
     others, of_others = two_neurons()
     for bad, error, message in (
         ((neurons[:1], synapses), TypeError, "neurons must be GLMNeurons, not a subgroup"),
-        ((synapses.source, synapses), TypeError, "neurons must be GLMNeurons"),
+        (
+            (synapses.source, synapses),
+            TypeError,
+            r"neurons must be GLMNeurons.*GLMSynapses\(your_group",
+        ),
         ((neurons, 3), TypeError, "synapses must be GLMSynapses or a list"),
         ((neurons, [Synapses(neurons, neurons)]), TypeError, "synapses must be GLMSynapses or a list"),
         ((neurons, [synapses, of_others]), ValueError, f"has the target {others.name}"),
