@@ -142,9 +142,9 @@ def situations(draw):
         masked = draw(ticks_near(base))
         marks = np.array(draw(st.lists(st.booleans(), min_size=100, max_size=100)))
         marks |= draw(st.booleans())
-        if draw(st.booleans()):
-            for piece in pieces_of(masked)[1:]:
-                marks[piece[0] : piece[0] + WINDOW] = False
+        left_out = draw(st.sampled_from([0, WINDOW - 1, WINDOW, WINDOW]))
+        for piece in pieces_of(masked)[1:]:
+            marks[piece[0] : piece[0] + left_out] = False
         form = draw(st.sampled_from([each for each in forms if each not in ("Recording", "TsGroup")]))
         whole = in_form(form, marks[:, np.newaxis], masked, grid, draw(fractions))
         value = whole.value
