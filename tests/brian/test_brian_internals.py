@@ -251,3 +251,13 @@ def test_brian_can_redirect_streams_that_were_closed(tmp_path):
     shell = '"$@" <&- >&- 2>&-'
     subprocess.run(["sh", "-c", shell, "sh", sys.executable, "-c", script], cwd=tmp_path, check=True)
     assert (tmp_path / "done").exists()
+
+
+def test_until_when_an_object_has_been_simulated():
+    group = NeuronGroup(1, "v : 1", dt=1 * ms)
+    assert brian_internals.time_simulated(group) == (0.0, True)
+    network = Network(group)
+    network.run(3 * ms)
+    assert brian_internals.time_simulated(group) == (0.003, True)
+    Network(NeuronGroup(1, "v : 1", clock=group.clock)).run(1 * ms)
+    assert brian_internals.time_simulated(group) == (0.003, True)  # not that of the clock
