@@ -29,13 +29,13 @@ def _read(values, index, name):
         index = index.to_timestamp()
     if is_instance_of(index, "pandas", "TimedeltaIndex"):
         times = _nanoseconds(index, "timedelta64[ns]", name) / 1e9
-        return Samples(values, Timeline.of_samples(times, SECONDS, name), _CUT_TIMEDELTA)
+        return Samples(values, Timeline.of_samples(times, SECONDS, name, 1e-9), _CUT_TIMEDELTA)
     if is_instance_of(index, "pandas", "DatetimeIndex"):
         clock, cut = DATES, _CUT
         if index.tz is not None:
             index, clock, cut = index.tz_convert(None), DATES_IN_ZONE, _CUT_IN_ZONE
         times = _nanoseconds(index, "datetime64[ns]", name)
-        return Samples(values, Timeline.of_samples(times, clock, name), cut)
+        return Samples(values, Timeline.of_samples(times, clock, name, 1e-9), cut)
     return None
 
 

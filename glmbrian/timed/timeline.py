@@ -64,6 +64,8 @@ class Timeline:
         The time of each of these.
     samples : ndarray, shape (n_steps,), or None
         The times of samples; None if it is known where steps begin and end.
+    resolution : float
+        To what the times of samples are rounded, in seconds; 0 if to double precision.
     """
 
     clock: Clock
@@ -72,9 +74,10 @@ class Timeline:
     firsts: NDArray[np.int64]
     starts: NDArray[Any]
     samples: NDArray[Any] | None = None
+    resolution: float = 0.0
 
     @classmethod
-    def of_samples(cls, times: Any, clock: Clock, name: str) -> "Timeline":
+    def of_samples(cls, times: Any, clock: Clock, name: str, resolution: float = 0.0) -> "Timeline":
         """Return the timeline of samples; `name` is that of the series, for error messages."""
         times = np.asarray(times, dtype=np.int64 if clock.is_calendar else float)
         if times.ndim != 1 or times.size == 0:
@@ -83,7 +86,7 @@ class Timeline:
             raise ValueError(f"{name} must have finite times, but some are NaN or infinite")
         intervals = [np.diff(times[a : a + _AT_ONCE + 1]) for a in range(0, times.size - 1, _AT_ONCE)]
         if not intervals:
-            return cls(clock, 1, None, np.array([0]), times, times)
+            return cls(clock, 1, None, np.array([0]), times, times, resolution)
         for number, part in enumerate(intervals):
             if part.min() <= 0:
                 row = number * _AT_ONCE + int(np.argmax(part <= 0)) + 1
@@ -110,7 +113,7 @@ class Timeline:
         starting = np.concatenate(firsts)
         # The mean of many steps is more exact than one of them, of which both ends are rounded.
         dt = float(f"{total / count / clock.per_second:.9g}")
-        return cls(clock, times.size, dt, starting, times[starting], times)
+        return cls(clock, times.size, dt, starting, times[starting], times, resolution)
 
     @classmethod
     def of_bins(cls, starts: Any, lengths: Any, dt: float) -> "Timeline":
@@ -170,7 +173,9 @@ class Timeline:
             # Where their steps begin and end is not known, only that it is less than a step away.
             if not self.samples[0] - step - rounding <= time <= self.samples[-1] + step + rounding:
                 return None
-            shift: Any = 0 if exact else rounding if after else -rounding
+            if exact:
+                rounding = self.resolution * ticks
+            shift: Any = rounding if after else -rounding
             if self.clock.is_calendar:
                 shift = int(shift)
             return int(np.searchsorted(self.samples, time + shift, side="right" if after else "left"))

@@ -81,6 +81,26 @@ def test_shifted_steps_are_ambiguous_between_samples():
         score(RECORDING, frame(X, T + 0.005), 10 * ms)  # the ends of steps
 
 
+@pytest.mark.parametrize("kind", ["mask", "epochs and mask"])
+def test_a_mask_leaves_out_the_window_after_a_gap(kind):
+    apart = nap.IntervalSet([0, 2], [0.999, 3.999])
+    inputs, outputs = (frame(values, T).restrict(apart) for values in (X, Y))
+    more = {} if kind == "mask" else {"epochs": [(0, 300)]}
+    for left_out in (0, 1, 2):  # of a window of 2 steps
+        mask = nap.Tsd(t=outputs.t, d=~np.isin(np.arange(300), np.arange(100, 100 + left_out)))
+        if left_out < 2:
+            with pytest.raises(
+                ValueError, match=r"^mask must leave out the 2 steps .*mask\[100:102\] = False"
+            ):
+                score(outputs, inputs, mask=mask, **more)
+            continue
+        late = np.r_[[False] * 2, [True] * 198]
+        want = score(Y[:100], X[:100]) + score(Y[200:], X[200:], mask=late)
+        assert score(outputs, inputs, mask=mask, **more) == pytest.approx(want, abs=1e-9)
+    with pytest.raises(ValueError, match="^mask must cover the same time"):
+        score(outputs, inputs, mask=nap.Tsd(t=outputs.t + 1, d=mask.d), **more)
+
+
 def test_clocks_do_not_mix():
     dates = pd.DataFrame(X, index=pd.Timestamp("2024-05-01") + pd.to_timedelta(T, "s"))
     zone = dates.tz_localize("Europe/Paris")
