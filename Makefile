@@ -41,7 +41,7 @@ EXHAUSTIVE := $(addprefix tests/,classifier/test_damaged_files.py classifier/tes
 	devices/test_simulation.py reproduce/test_reproduce_sweep.py classifier/test_predict_proba.py \
 	robustness/test_attacks.py robustness/test_certificates.py \
 	classifier/test_adversarial_training.py brian/test_neurons.py \
-	population/test_penalties.py population/test_long_recordings.py)
+	population/test_penalties.py population/test_long_recordings.py population/test_separation.py)
 # Tests that do not depend on the version of Brian 2 are not run again there.
 GENN_WITHOUT := $(foreach name,benchmark datasets docs plotting reproduce,--ignore-glob='*/test_$(name)*')
 
