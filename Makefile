@@ -42,7 +42,8 @@ EXHAUSTIVE := $(addprefix tests/,classifier/test_damaged_files.py classifier/tes
 	robustness/test_attacks.py robustness/test_certificates.py \
 	classifier/test_adversarial_training.py brian/test_neurons.py \
 	population/test_penalties.py population/test_long_recordings.py devices/test_windows.py \
-	classifier/test_hidden_layers.py reproduce/test_reproduce.py timed/test_any_times.py)
+	classifier/test_hidden_layers.py reproduce/test_reproduce.py timed/test_any_times.py \
+	population/test_separation.py)
 # Tests that do not depend on the version of Brian 2 are not run again there.
 GENN_WITHOUT := $(foreach name,benchmark datasets docs plotting reproduce,--ignore-glob='*/test_$(name)*')
 

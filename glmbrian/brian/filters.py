@@ -101,9 +101,10 @@ def is_geometric(matrix: NDArray[np.float64]) -> bool:
         return False
     decays = matrix[1] / matrix[0]
     lags = np.arange(len(matrix))[:, np.newaxis]
-    return bool((np.abs(decays) < 1).all()) and np.allclose(
-        matrix, matrix[0] * decays**lags, rtol=1e-13, atol=0
-    )
+    expected = matrix[0] * decays**lags
+    # Bases leave out what is this small.
+    bound = 1e-13 * np.abs(expected) + _NEGLIGIBLE * np.abs(matrix[0])
+    return bool((np.abs(decays) < 1).all() and (np.abs(matrix - expected) <= bound).all())
 
 
 def recursion(

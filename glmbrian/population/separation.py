@@ -284,7 +284,7 @@ def _distinct(steps):
 def _best_direction(candidate):
     """Return the direction that changes most of a candidate's steps, and none the wrong way; or None."""
     from scipy.optimize import linprog
-    from scipy.sparse import csr_array, eye_array, hstack, vstack
+    from scipy.sparse import csr_matrix, hstack, identity, vstack
 
     steps = np.concatenate(candidate.steps)
     n, m = steps.shape
@@ -301,8 +301,8 @@ def _best_direction(candidate):
             np.concatenate([np.zeros(m), -np.ones(n)]),
             A_ub=vstack(
                 [
-                    hstack([csr_array(-steps), eye_array(n)]),
-                    hstack([csr_array(steps), csr_array((n, n))]),
+                    hstack([csr_matrix(-steps), identity(n)]),
+                    hstack([csr_matrix(steps), csr_matrix((n, n))]),
                 ]
             ),
             b_ub=np.concatenate([np.zeros(n), np.full(n, _LARGEST_GAIN)]),

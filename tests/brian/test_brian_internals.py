@@ -253,7 +253,6 @@ def test_brian_can_redirect_streams_that_were_closed(tmp_path):
     assert (tmp_path / "done").exists()
 
 
-<<<<<<< HEAD
 @pytest.mark.parametrize(
     "line, is_brians",
     [
@@ -268,7 +267,8 @@ def test_brian_asks_for_reports_of_errors_that_are_not_about_our_arguments(line,
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert ended.returncode == 1 and "Traceback" in ended.stderr
     assert ("unexpected error" in ended.stderr) == is_brians
-=======
+
+
 def test_until_when_an_object_has_been_simulated():
     group = NeuronGroup(1, "v : 1", dt=1 * ms)
     assert brian_internals.time_simulated(group) == (0.0, True)
@@ -277,4 +277,3 @@ def test_until_when_an_object_has_been_simulated():
     assert brian_internals.time_simulated(group) == (0.003, True)
     Network(NeuronGroup(1, "v : 1", clock=group.clock)).run(1 * ms)
     assert brian_internals.time_simulated(group) == (0.003, True)  # not that of the clock
->>>>>>> k-D

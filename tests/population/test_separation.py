@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from conftest import EXHAUSTIVE
 from scipy.optimize import linprog
 
 import glmbrian as glm
@@ -32,25 +33,28 @@ def fit_with_warnings(*args, **kwds):
         return glm.fit_population(*args, **kwds), [str(one.message) for one in caught]
 
 
+N_FITS = 120 if EXHAUSTIVE else 30
+
+
 @pytest.mark.parametrize("tol", [1e-8, 1e-4, 1e-2])
 @pytest.mark.parametrize("activation", ["sigmoid", "probit", "cloglog"])
 def test_separation_is_what_a_linear_program_over_all_steps_finds(tol, activation):
-    """1,080 small fits, from data without a maximum to ordinary ones."""
+    """810 small fits (nightly 3,240), from data without a maximum to ordinary ones."""
     rng = np.random.default_rng(3)
     found = []
     for rate, is_continuous in (0.02, False), (0.3, False), (0.1, True):
         x = rng.normal(size=(300, 2)) if is_continuous else (rng.random((300, 2)) < 0.1).astype(float)
-        y = rng.random((300, 40)) < rate * np.linspace(0.2, 1, 40)
+        y = rng.random((300, N_FITS)) < rate * np.linspace(0.2, 1, N_FITS)
         y[0] = True
         y[1:, ::3] &= ~(x[:-1, :1] > 0.5)
         basis = glm.RaisedCosineBasis(2, 5)
         fit, said = fit_with_warnings(y, x, basis, activation=activation, tol=tol)
         X = np.column_stack([np.ones(300), columns(x, basis)])
-        want = [is_separated(X, y[:, i]) for i in range(40)]
+        want = [is_separated(X, y[:, i]) for i in range(N_FITS)]
         assert [status == "separated" for status in fit.fit_.status] == want
         assert any("no finite maximum" in text for text in said) == any(want)
         found += want
-    assert 20 < sum(found) < 100
+    assert 0.2 < np.mean(found) < 0.8
 
 
 @pytest.mark.parametrize("tol", [1e-8, 1e-4])
