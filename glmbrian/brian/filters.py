@@ -27,6 +27,7 @@ import numpy as np
 from brian2 import Equations
 from numpy.typing import NDArray
 
+from ..core.bases import NEGLIGIBLE
 from .own_code import integration
 
 #: Longest window for which the filter is written out as Brian code; beyond it,
@@ -102,8 +103,7 @@ def is_geometric(matrix: NDArray[np.float64]) -> bool:
     decays = matrix[1] / matrix[0]
     lags = np.arange(len(matrix))[:, np.newaxis]
     expected = matrix[0] * decays**lags
-    # Bases leave out what is this small.
-    bound = 1e-13 * np.abs(expected) + _NEGLIGIBLE * np.abs(matrix[0])
+    bound = 1e-13 * np.abs(expected) + NEGLIGIBLE * np.abs(matrix[0])
     return bool((np.abs(decays) < 1).all() and (np.abs(matrix - expected) <= bound).all())
 
 

@@ -18,6 +18,9 @@ from .normalisation import normalised
 #: Larger values are mistakes: their products with weights could overflow.
 _LARGEST_VALUE = 1e30
 
+#: Exponentials end where they are this small a part of their peak: products with weights would underflow.
+NEGLIGIBLE = 1e-100
+
 
 class Basis:
     """A fixed set of functions of the lag.
@@ -341,8 +344,7 @@ class ExponentialBasis(Basis):
         peaks = matrix.max(axis=0)
         if not peaks.all():
             raise ValueError(f"tau={tau} gives a function that is zero at all lags")
-        # Long after the spike, products with weights would underflow.
-        matrix[np.abs(matrix) < 1e-100 * peaks] = 0.0
+        matrix[np.abs(matrix) < NEGLIGIBLE * peaks] = 0.0
         if tau_rise is not None:
             matrix /= peaks
         super().__init__(normalised(matrix, normalise))
