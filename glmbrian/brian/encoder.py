@@ -145,14 +145,15 @@ class RateEncoder(Described, NeuronGroup):
             name=name,
         )
         add_index_alias(self, "input_index")
-        for attribute, value in dict(
+        attributes: dict[str, Any] = dict(
             n_images=len(images),
             n_steps=n_steps,
             draw_key=key,
             _steps_planned=0,
             _dt_on_genn=None,
             _operations=[],  # what happens in each step before spikes are drawn
-        ).items():
+        )
+        for attribute, value in attributes.items():
             self.add_attribute(attribute)
             setattr(self, attribute, value)
         self.key_low, self.key_high = key
