@@ -50,7 +50,7 @@ for names in ((), ("stimulus",), ("stimulus", "drift"), ("stimulus", "drift", "s
         epochs=[(start, start + n_steps) for start in range(0, len(outputs), n_steps)],
         dt=step,
     )
-    fit.standard_errors_
+    _ = fit.standard_errors_  # which p values need
     p_values.append(fit.connectivity("coupling").p_value)
 
 fig, (over_session, in_trial, tests) = plt.subplots(

@@ -139,7 +139,7 @@ class RateEncoder(Described, NeuronGroup):
             name=name,
         )
         add_index_alias(self, "input_index")
-        for attribute, value in dict(
+        for attribute, value in dict[str, Any](
             n_images=len(images),
             n_steps=n_steps,
             draw_key=key,
