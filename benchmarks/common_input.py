@@ -88,7 +88,6 @@ def significant_pairs(outputs, known, names):
         epochs=[(start, start + N_STEPS) for start in range(0, len(outputs), N_STEPS)],
         dt=1 * ms,
     )
-    _ = fit.standard_errors_  # which the p values need
     return fit.connectivity("coupling").significant(0.01)
 
 
