@@ -3,9 +3,9 @@
     python benchmarks/common_input.py [--seeds 20] [--trials 60] [--output FILE]
 
 Three neurons, of which the first excites the second, share a stimulus, a slow drift over the session and a state
-that goes up and down.  For each set of common inputs in the model, the table counts over seeds which of the six
-pairs are significant (false discovery rate 1%).  With --output, each seed is written to a JSON file as soon as it
-is done, and seeds that are in the file are not run again.
+that switches between up and down.  For each set of common inputs in the model, the table counts over seeds which of
+the six pairs are significant (at a false discovery rate of 1%).  With --output, each seed is written to a JSON file
+as soon as it is done, and seeds that are in the file are not run again.
 """
 
 import argparse
@@ -40,7 +40,7 @@ def bumps(n_steps, width):
 
 
 def simulate(seed, n_trials):
-    """Return spikes, shape (n_trials * N_STEPS, N), and what can be known of the common inputs."""
+    """Return spikes, shape (n_trials * N_STEPS, N), and the common inputs that a model may have."""
     random = np.random.default_rng(seed)
     trial = np.arange(n_trials) / n_trials
     drift = 0.8 * np.sin(2 * np.pi * trial + random.uniform(0, 2 * np.pi))
@@ -88,7 +88,6 @@ def significant_pairs(outputs, known, names):
         epochs=[(start, start + N_STEPS) for start in range(0, len(outputs), N_STEPS)],
         dt=1 * ms,
     )
-    _ = fit.standard_errors_  # which the p values need
     return fit.connectivity("coupling").significant(0.01)
 
 

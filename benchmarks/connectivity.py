@@ -1,4 +1,4 @@
-"""Likelihood-ratio tests of all pairs from one fit, beside a new fit without each source.
+"""Likelihood-ratio tests of all pairs from one fit, compared with a new fit without each source.
 
     python benchmarks/connectivity.py [--neurons 15] [--steps 20000]
 

@@ -41,12 +41,13 @@ def events_of(path):
         raise SystemExit(
             f"{path}: expected one channel at {SAMPLE_RATE} Hz, got {sound.shape} at {rate} Hz"
         )
-    sound = sound / max(1.0, np.abs(sound.astype(float)).max())
+    sound = sound / max(1.0, np.sqrt(np.mean(sound.astype(float) ** 2)))  # quiet and loud speakers alike
     heard = np.stack([lfilter(*gammatone(centre, "iir", fs=rate), sound) for centre in CENTRES])
     keep = np.exp(-1 / (SMOOTHING * rate))
     envelope = lfilter([1 - keep], [1, -keep], np.maximum(heard, 0), axis=1)
     charge = np.cumsum(np.cbrt(envelope), axis=1) * (SPIKES_PER_SECOND / rate)
-    return np.nonzero(np.diff(np.floor(charge), axis=1, prepend=0))
+    # Neurons start half-way to their first spike.
+    return np.nonzero(np.diff(np.floor(charge + 0.5), axis=1, prepend=0))
 
 
 def convert(folder, n_jobs=-1):

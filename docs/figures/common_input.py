@@ -16,7 +16,7 @@ state = (np.cumsum(changes, axis=1) + random.integers(0, 2, (n_trials, 1))) % 2
 flash = np.exp(-0.5 * ((np.arange(n_steps) - 300) / 60) ** 2)
 common = drift[:, np.newaxis] + 1.5 * (state - 0.5) + flash
 
-basis = glm.RaisedCosineBasis(4, 30, a=3.0, dt=0.5)
+basis = glm.RaisedCosineBasis(4, window=30 * ms, last_peak=10 * ms, dt=step)
 drive = TimedArray(np.repeat(common.T, n, axis=1), dt=step)
 neurons = glm.GLMNeurons(
     n * n_trials, {"coupling": basis}, feedback_basis=basis, drive=drive, random_state=0, dt=step

@@ -117,8 +117,8 @@ def network_of(brian_object: Any) -> Network:
 def time_simulated(brian_object: Any) -> tuple[float, bool]:
     """Return until when an object has been simulated, in seconds, and whether this is certain.
 
-    Clocks are shared, and are where the last network that used them is; an object does not hold the
-    network that has run it.  So it is certain only while that network exists.
+    Networks share clocks, which show the time of the network that used them last, and an object does not
+    keep the network that ran it.  So the time is certain only while that network exists.
     """
     own = brian_object._network
     if own is None:
@@ -313,7 +313,7 @@ def time_steps_may_differ(synapses: Any) -> None:
 
 
 class _UsersMistakes(logging.Filter):
-    """Replaces Brian's request for a bug report where an uncaught error is about an argument of ours.
+    """Replaces Brian's request for a bug report if an uncaught error is about an argument of this package.
 
     Brian's hook for uncaught errors logs them with this request, and the log shows the traceback.
     Its preference `logging.display_brian_error_message` would hide the request for all errors.

@@ -1,8 +1,8 @@
-"""What runs before what in a step: it decides when a spike has its effect, and which writes are lost.
+"""The order of operations in a step: it decides when a spike takes effect, and which writes are lost.
 
-The model needs state updates before thresholds before synapses and resets, which is Brian's own order,
+The model needs state updates before thresholds before synapses and resets, which is Brian's default order,
 or synapses first, which is GeNN's.  In both, a spike arrives after the state update of its own step and
-before the next.  Users may change the order, by a network's schedule and by `when` and `order` of parts.
+before the next.  Users can change the order: by the schedule of a network, and by `when` and `order` of objects.
 """
 
 from collections.abc import Sequence
@@ -27,8 +27,8 @@ POTENTIAL_IS_COMPUTED = (
     "u is computed anew in each step, so what is written to it would be lost. For input that acts for one "
     "step, give the neurons a kernel of one lag, as in GLMNeurons(n, {'stimulus': basis, 'input': "
     "IndicatorBasis(1)}), and write to input_0 in place of u. For a current that decays, write to a "
-    "variable of your own, GLMNeurons(..., equations='dI/dt = -I / (5*ms) : 1', drive='I'). Only code "
-    "between state update and threshold may change u itself, as in run_regularly(..., when='after_groups')"
+    "variable of your own, as in GLMNeurons(..., equations='dI/dt = -I / (5*ms) : 1', drive='I'). Only code "
+    "between the state update and the threshold may change u itself, as in run_regularly(..., when='after_groups')"
 )
 
 _DRIVE_IS_COMPUTED = (
@@ -37,8 +37,8 @@ _DRIVE_IS_COMPUTED = (
 )
 
 _ADVICE = (
-    f"GLM neurons need Brian's own order, network.schedule = {SCHEDULE}, and `when` of neurons and synapses as "
-    "Brian sets it"
+    f"GLM neurons need Brian's own order, network.schedule = {SCHEDULE}, and the default `when` of neurons and "
+    "synapses"
 )
 
 
@@ -71,13 +71,13 @@ class StepOrder:
         """
         if not all(one.id in self._place for one in (spikes, arrival, update)):
             return
-        # What comes too early for the one before it waits for the next step.
+        # What runs before the operation whose result it needs gets this result one step later.
         waits = self._are_in_order(arrival, spikes)
         lag = waits + self._are_in_order(update, arrival)
         if lag == 1 and not (waits and self._has_run):
             return
         parts = sorted((spikes, arrival, update), key=lambda one: self._place[one.id])
-        fault = f"entry l - 1 of a kernel would act {'l - 1' if lag == 0 else 'l + 1'} steps after a spike, not l"
+        fault = f"a kernel's value at lag l would act {'l - 1' if lag == 0 else 'l + 1'} steps after a spike, not l"
         if lag == 1:
             fault = "spikes in the last step of the previous run would be lost"
         raise ValueError(f"{fault}: each step runs {_described(*parts)}. {_ADVICE}")

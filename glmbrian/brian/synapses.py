@@ -156,7 +156,7 @@ class GLMSynapses(Described, Synapses):
         for name in ("method", "method_options"):
             if own_model is None and kwds.get(name) is not None:
                 raise ValueError(
-                    f"{name} is for differential equations in model, but there is no model"
+                    f"{name} is for differential equations in model: leave it out, or give a model"
                 )
         # Without a suffix Brian takes a variable of the target, unless the synapse has one.
         kept = neurons.model_variables - {"bias"} - (own_model.names if own_model else set())
@@ -551,7 +551,7 @@ def _check_keywords(kwds):
 
 
 def _check_events(kwds):
-    """Raise unless `on_event` gives an event to pathways that there are: Brian ignores others."""
+    """Raise unless all pathways in `on_event` exist: Brian ignores others."""
     on_event, on_post = kwds.get("on_event", "spike"), kwds.get("on_post")
     pathways = ["pre", *(on_post if isinstance(on_post, Mapping) else ["post"] if on_post else [])]
     events = on_event if isinstance(on_event, Mapping) else dict.fromkeys(pathways, on_event)
@@ -560,7 +560,7 @@ def _check_events(kwds):
     for pathway in events:
         if pathway not in pathways:
             raise ValueError(
-                f"on_event: there is no pathway {pathway!r}; those of these synapses are "
+                f"on_event: there is no pathway {pathway!r}; the pathways of these synapses are "
                 f"{', '.join(map(repr, pathways))}"
             )
 

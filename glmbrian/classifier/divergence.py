@@ -36,7 +36,7 @@ def warn_of_divergence(classifiers: Sequence["GLMClassifier"], prepared: Prepare
     for number, classifier in enumerate(classifiers):
         history, chance = classifier.history_, _chance(prepared, number)
         reason = what_went_wrong(history, len(prepared.inputs), Reference(chance, np.inf))
-        # The log-likelihood before training takes longer to find out.
+        # The log-likelihood before training takes longer to compute.
         if reason:
             start = _before_training(prepared, number)
             reason = what_went_wrong(history, len(prepared.inputs), Reference(chance, start))

@@ -115,7 +115,7 @@ def _refuse_events(X):
         if getattr(getattr(first, "dtype", None), "names", None):
             raise TypeError(
                 "X must be an array of numbers, but holds events (a structured array); write X, y = "
-                "glmbrian.interop.from_tonic(dataset, n_steps, dt) to make spike trains of pairs "
+                "glmbrian.interop.from_tonic(dataset, n_steps, dt) to make spike trains from pairs "
                 "(events, label)"
             )
         if not isinstance(first, (list, tuple)) or not first:

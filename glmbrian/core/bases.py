@@ -169,8 +169,8 @@ class IndicatorBasis(Basis):
 class RaisedCosineBasis(Basis):
     """Raised cosines on a logarithmic axis of lags (Pillow et al. 2008).
 
-    Say how many functions there are, how many lags they see and where the last one peaks; or
-    leave one of these two out.  Function k is ``(1 + cos(phase - k pi/2)) / 2`` where the argument
+    Give `n_basis`, `window` (how many lags the functions see) and `last_peak` (where the last one
+    peaks), or leave out one of the last two.  Function k is ``(1 + cos(phase - k pi/2)) / 2`` where the argument
     of the cosine is within [-pi, pi], and 0 elsewhere, so neighbours cross at 1/2.  The phase
     grows as ``log(1 + (lag - first_peak) / c)``.
 
@@ -252,8 +252,9 @@ class RaisedCosineBasis(Basis):
         peaks = last_peak is not None or first_peak is not None or window is None
         if peaks and (a is not None or dt is not None):
             raise ValueError(
-                "last_peak, first_peak or a window that ends with the last function set the slope of the axis, "
-                "so leave out a, and a dt without a unit; or give n_basis, window, a, c and dt alone"
+                "a, and a dt without a unit, cannot be combined with last_peak, first_peak or a window that is left "
+                "out, since these determine the slope of the axis: leave out a and dt, or give n_basis, window, a, "
+                "c and dt alone"
             )
         if peaks or (a is c is dt is None and n_basis + 1 < window > UNIT_SPACED):
             matrix = log_spaced(n_basis, window, first_peak, last_peak, c)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-#: Fewer presentations are too few to judge: any of them may be far below the mean by chance.
+#: Fewer presentations do not suffice to judge: each may be far below the mean by chance.
 _FEWEST = 20
 
 
@@ -21,7 +21,7 @@ class Reference:
         Mean log-likelihood of a presentation at the best constant firing rates (see
         `Objective.chance`); minus infinity if it is not known.
     start : float
-        That before training; infinity if it is not known.
+        Mean log-likelihood before training; infinity if it is not known.
     """
 
     chance: float
@@ -34,9 +34,9 @@ class Reference:
 
 
 def is_far_below_chance(value: float, reference: Reference) -> bool:
-    """Whether training at this mean log-likelihood is worse than chance by far, and got there itself.
+    """Whether a mean log-likelihood is far below both chance and where training started.
 
-    Large random weights may start far below chance, and rise slowly.
+    Training from large random weights may start far below chance, and rise slowly.
     """
     lowest = min(reference.chance, reference.start)
     return bool(value < lowest - reference.margin)

@@ -49,7 +49,7 @@ def log_spaced(n_basis: int, window: int | None, first: Any, last: Any, c: Any) 
         span, n_intervals = window + 1 - first, n_basis + 1
     else:
         raise ValueError(
-            "window must be given, or last_peak (for more than one function) to end it with the last function"
+            "window must be given, or last_peak (for more than one function): then the window ends with the last one"
         )
     if n_basis == 1 and last is not None and real(last, "last_peak") != first:
         raise ValueError(f"last_peak must be first_peak={first:g} for n_basis=1, got {last!r}")

@@ -1,6 +1,6 @@
 """Scales of basis functions.
 
-The learning rate is the same for all functions, so a function learns the faster, the larger it is.
+The learning rate is the same for all functions, so larger functions learn faster.
 """
 
 from collections.abc import Callable

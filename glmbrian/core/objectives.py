@@ -267,7 +267,7 @@ class Objective(ABC):
     ) -> float:
         """Return the mean value of the best constant firing rate, whatever the input.
 
-        Training that ends far below has diverged, and warns.
+        Training that ends far below it has diverged, and warns.
 
         Parameters
         ----------
@@ -283,7 +283,7 @@ class Objective(ABC):
         -------
         float
             By default the largest mean `value` at potentials that are the same for all outputs and
-            steps; minus infinity, for unknown, if outputs are free.
+            steps; minus infinity, which stands for unknown, if outputs are free.
 
         Examples
         --------
@@ -464,7 +464,7 @@ class FirstToSpike(Objective):
 class Rate(Objective):
     """Outputs emit desired trains; the right one spikes every `period` steps (eq. LL_conv).
 
-    Its first spike is in step `start`, from 1; by default in step `period`.
+    Its first spike is in step `start`, counted from 1; by default in step `period`.
     """
 
     period: int = 4

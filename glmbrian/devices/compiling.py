@@ -40,7 +40,7 @@ def compile_project(
         return
     own = " and ".join(_own_code(network))
     advice = (
-        f"The program holds your own {own}: check the C++ code first."
+        f"The program contains your own {own}: check the C++ code first."
         if own
         else "None of its C++ code is your own: check the compiler (environment variable CXX) and Brian's "
         f"preferences codegen.cpp and devices.{device}."

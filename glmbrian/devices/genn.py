@@ -59,7 +59,7 @@ class GeNN(CompiledDevice):
         if training is not None and not network.objective.clamps_outputs:
             raise ValueError(
                 f"objective {network.objective.name!r} leaves the outputs free in training "
-                "(clamps_outputs = False), which device='genn' cannot do; train on "
+                "(clamps_outputs = False), so device='genn' cannot train it; train on "
                 "device='cpp_standalone' or 'runtime', then test on any device"
             )
         if training is not None and training.adversarial is not None:

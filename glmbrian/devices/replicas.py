@@ -13,7 +13,7 @@ _COMPILING, _A_WEIGHT = 5.0, 1e-10
 def compiled_replicas(network: Network, training: Training, n_items: int) -> int:
     """Return for how many replicas to compile the program that trains those of `network`.
 
-    A power of 2, unless to train that many takes longer than to compile another program.
+    A power of 2, unless training so many takes longer than compiling another program.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def compiled_replicas(network: Network, training: Training, n_items: int) -> int
 def repeat_last(
     n_replicas: int, network: Network, parameters: Parameters, training: Training
 ) -> tuple[Parameters, Training]:
-    """Return parameters and settings of `n_replicas`: those of `network`, and then its last again."""
+    """Return parameters and settings of `n_replicas`: those of `network`, and then copies of its last."""
     n_more = n_replicas - network.n_replicas
     if n_more == 0:
         return parameters, training

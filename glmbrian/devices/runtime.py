@@ -37,7 +37,7 @@ class Runtime(Device):
     @only_new_garbage()
     def train(self, network, parameters, inputs, labels, training, progress):
         simulation = _Training(network, parameters, inputs, labels, training, progress)
-        # Numbers that are too large are one error, wherever they come from.
+        # Numbers that are too large raise the same error wherever they arise, after each update.
         with np.errstate(all="ignore"):
             timing = simulation.run(training.n_epochs * len(inputs))
         return simulation.learned(), np.array(simulation.history), timing

@@ -71,9 +71,9 @@ def from_pynapple(
     observed = np.asarray(spikes.time_support.values, dtype=float).reshape(-1, 2)
     if len(observed) > 1 and (t_start is None or t_stop is None):
         raise ValueError(
-            f"t_start must be given, and t_stop: time_support has several intervals, {observed.tolist()}, and "
-            "a Recording is of one. To fit all of them, pass the group itself to fit_population(spikes, "
-            "dt=...), which keeps them apart"
+            f"t_start must be given, and t_stop: time_support has several intervals, {observed.tolist()}, but "
+            "a Recording covers only one. To fit all of them, pass the group itself to "
+            "fit_population(spikes, dt=...), which keeps them apart"
         )
     return observed_part(
         [np.asarray(times.t, dtype=float) for times in units.values()],

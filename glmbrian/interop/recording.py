@@ -148,7 +148,7 @@ class Recording:
             It must record times (``record=True``).
         t_start, t_stop : time
             The network's time when it began to run with the monitor, and its time now:
-            ``0 * second, network.t``.  (The monitor itself does not know the first.)
+            ``0 * second, network.t``.  (The monitor itself does not know when it began.)
         names : sequence of str, optional
             As for `Recording`.
 
@@ -486,18 +486,19 @@ def _require_simulated(monitor: SpikeMonitor, t_start: Any, t_stop: Any) -> None
             ""
             if is_certain
             else (
-                " (if that is because another network has used its clock since, keep the monitor's own network, "
-                "which knows its time, until the Recording is made)"
+                " (if another network has used its clock since, this time may be wrong: keep the monitor's own "
+                "network until you make the Recording)"
             )
         )
         raise ValueError(
             f"t_stop must be at most {until * second}, when the run of the monitor's network ended, got "
-            f"{stop * second}: what was not simulated would count as silence; write network.t{by_hand}"
+            f"{stop * second}: time that was not simulated would count as silence; pass network.t{by_hand}"
         )
     warn(
-        f"t_stop is {stop * second}, but it is not known until when the monitor's network, which no longer "
-        f"exists, has run, since another network has used its clock: the last spike is at "
-        f"{spikes.max() * second}, and what was not simulated would count as silence",
+        f"t_stop is {stop * second}, but it is not known whether the monitor's network, which no longer "
+        f"exists, has run until then, since another network has used its clock. The last spike is at "
+        f"{spikes.max() * second}; time that was not simulated would count as silence. Keep the network until "
+        "you make the Recording",
         RuntimeWarning,
     )
 
@@ -506,15 +507,15 @@ def _start_of(timeline: Timeline, dt: float, given: float | None, observed: floa
     """Return when the first step of trains with times begins."""
     if timeline.clock.is_calendar:
         raise ValueError(
-            "trains must have times from a start, since a Recording has no dates: "
+            "trains must have times counted from a start, since a Recording has no dates: write "
             "trains.set_axis(trains.index - trains.index[0])"
         )
     if timeline.breaks.size:
         gap = int(timeline.breaks[0])
         raise ValueError(
-            "trains must be in equal steps, without gaps, since a Recording was observed all the time, but "
-            f"there is one between {timeline.time(gap - 1) * second} and {timeline.time(gap) * second}: "
-            "make a recording of each part"
+            "trains must be in equal steps, without gaps, since a Recording is observed all the time, but "
+            f"there is a gap between {timeline.time(gap - 1) * second} and {timeline.time(gap) * second}: "
+            "make a Recording of each part"
         )
     first = float(timeline.time(0))
     half = dt / 2
@@ -536,13 +537,13 @@ def _start_of(timeline: Timeline, dt: float, given: float | None, observed: floa
             begins = [first - half, first]
     if len(begins) > 1:
         raise ValueError(
-            f"t_start must be the beginning of the first step, which is at {first * second} in trains: "
+            f"t_start must be the beginning of the first step. The first time in trains is {first * second}: give "
             f"{begins[0] * second} if that is the middle of the step, or {begins[1] * second} if it is its "
             f"beginning" + ("" if given is None else f", got {given * second}")
         )
     if given is not None and abs(begins[0] - given) > rounding * dt:
         raise ValueError(
-            f"t_start must be that of trains, {begins[0] * second}, or left out, got {given * second}"
+            f"t_start must be when trains begins, {begins[0] * second}, or be left out, got {given * second}"
         )
     return begins[0]
 

@@ -16,11 +16,11 @@ from .weights import draw_image
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Pairs stronger than so many times the typical strong pair do not set the scale; strong are a tenth of the
-#: pairs, or three.
+#: Pairs that are so many times as strong as the typical strong pair do not set the scale.  The strong pairs are
+#: the strongest tenth of all, and at least three.
 _RUNAWAY, _STRONG, _FEWEST_STRONG = 10.0, 0.1, 3
 
-#: Kernels have a sign if their peak is above this part of what other strong kernels have.
+#: Untested kernels may have a plus-minus sign if their peak is above this fraction of that of other strong kernels.
 _WORTH_A_SIGN = 0.3
 
 
@@ -101,7 +101,7 @@ def plot_connectivity(
     beyond = "both" if (np.abs(strength) > limit).any() else "neither"
     label = f"{kernel}, {MEASURES[measure].label}"
     ax.figure.colorbar(image, ax=ax, label=label, extend=beyond)
-    # Untested, weak kernels of two signs are everywhere.
+    # Without a test, a sign on each weak kernel that changes sign would cover the picture.
     peak = np.abs(population.kernel(kernel)).max(axis=-1)
     marked = peak > _WORTH_A_SIGN * _sensible_limit(peak[~unbounded])
     handles: list[Any] = []

@@ -33,7 +33,7 @@ class KernelSet:
     name : name of the kernel in a population, or None
     source : what a source is called
     errors : standard errors of the values, or None if they are not known
-    left_out : why some values do not count for the scale, as masks of their shape
+    left_out : masks of the values that the scale ignores, by the reason
     """
 
     values: np.ndarray
@@ -169,7 +169,7 @@ def feedback_errors(model: Any) -> np.ndarray | None:
 
 
 def left_out(model: Any, name: str) -> dict[str, np.ndarray]:
-    """Return why values of a fitted kernel, or of the "feedback", mean little, with masks of where."""
+    """Return masks of the values of a fitted kernel, or of the "feedback", that mean little, by the reason."""
     report = getattr(model, "fit_", None)
     reasons = {"unbounded": "unbounded", "undetermined_lags": "not determined by the data"}
     masks = {why: getattr(report, kind, {}).get(name) for kind, why in reasons.items()}

@@ -28,7 +28,7 @@ WIDTH_OF_95 = 1.96
 _MOST_REASONS = 4  # why lags are left out
 _MOST_MARKED = 60  # the most points of a line with markers
 _LEGEND_COLUMNS = 3
-_NO_WIDTH = "\u200b"  # a space that is not seen
+_NO_WIDTH = "\u200b"  # a space of no width
 
 
 def axes(ax: Axes | None) -> Axes:
@@ -72,7 +72,7 @@ def index_ticks(n: int, most: int = 8) -> list[int]:
 
 
 def plain(text: Any) -> str:
-    """Return text of the user's such that matplotlib draws it as it is: dollars do not begin a formula.
+    """Return a user's text such that matplotlib draws it unchanged: dollar signs do not begin a formula.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def plain(text: Any) -> str:
 
 
 def curve_name(text: Any) -> str | None:
-    """Return text of the user's, or None, as the label of a curve, which `legend` shows as it is."""
+    """Return a user's text, or None, as the label of a curve, which `legend` shows unchanged."""
     if text is None:
         return None
     # Matplotlib leaves out curves whose names begin with an underscore.

@@ -216,9 +216,8 @@ def likelihood_ratio_test(
     Raises
     ------
     TypeError, ValueError
-        If the models are not nested; if a penalty or `stable` has moved the parameters of
-        one; or if the larger has a lower likelihood, which shows that it
-        was not fitted to these data.
+        If the models are not nested; if a penalty or `stable` has moved the parameters of one; or if
+        the larger has a lower likelihood, which shows that it was not fitted to these data.
 
     Examples
     --------

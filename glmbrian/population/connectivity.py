@@ -51,9 +51,9 @@ MEASURES = {
 class Connectivity:
     """Effective coupling of each pair of neurons, and its significance.
 
-    A significant pair is a correlated one, given all other inputs of the model.  It may be a connection.  But an
-    input that the model lacks and that both neurons share, such as slow drift, the state of the network
-    or a neuron that was not recorded, makes pairs significant that are not connected.
+    A significant pair is a correlated one, given all other inputs of the model.  It may be connected.  But an
+    input that both neurons share and the model lacks, such as slow drift, the state of the network or a
+    neuron that was not recorded, makes pairs significant that are not connected.
 
     Parameters
     ----------
@@ -117,9 +117,9 @@ class Connectivity:
         level = real(level, "level", 0, 1)
         if self.p_value is None:
             raise ValueError(
-                "significance needs standard errors or likelihood ratios, and so the data of a fit without a "
-                "penalty: call population.test_connections(outputs, inputs), or population.standard_errors"
-                "(outputs, inputs) for Wald's test"
+                "significance needs standard errors or likelihood ratios, but these pairs were not tested: with the "
+                "data of a fit without a penalty, call population.test_connections(outputs, inputs); or for "
+                "Wald's test population.standard_errors(outputs, inputs), and connectivity again"
             )
         known = np.isfinite(self.p_value)
         ordered = np.sort(self.p_value[known])

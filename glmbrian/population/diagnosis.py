@@ -1,4 +1,4 @@
-"""What a fit could not determine: kernels without bound, directions without information, by name."""
+"""What the data of a fit do not determine: unbounded kernels, and directions without information."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -171,17 +171,18 @@ def _said_of_separation(neurons, diagnosis):
     grows = (
         f"these kernels grow without bound: {named}" if kernels else "some weights grew without bound"
     )
-    advice = "Take their large weights for minus (or plus) infinity"
+    advice = "Read their large weights as minus (or plus) infinity"
     if FEEDBACK in diagnosis.unbounded and diagnosis.unbounded[FEEDBACK].any():
         advice += (
-            ". For a refractory period that is right: leave it as it is, or put its lags into one function "
+            ". For a refractory period that is right: leave it as it is, or cover its lags by one function "
             "of a CustomBasis. A penalty would soften it, so if other kernels need one, set "
             "penalise_feedback=False"
         )
     if any(name != FEEDBACK and lags.any() for name, lags in diagnosis.unbounded.items()):
         advice += (
-            ". A penalty (penalty=, with penalise_feedback=False to keep refractory periods) keeps "
-            "kernels from inputs finite, and so do fewer functions, or leaving pairs out by connect="
+            ". To keep kernels of inputs finite, use a penalty (strength= above 0, with "
+            "penalise_feedback=False to keep refractory periods), use fewer basis functions, or leave out "
+            "pairs (connect=)"
         )
     return (
         f"the likelihood of the neurons {neurons} has no finite maximum, since their inputs predict some "

@@ -39,7 +39,7 @@ class FitReport:
     ----------
     penalty : str
     strength : float
-    status : list of str, one a neuron
+    status : list of str, one per neuron
         "converged"; "separated" if the likelihood has no finite maximum; "unfinished" if
         `max_iter` steps were not enough; "interrupted"; or "silent" if the neuron never (or
         always) spiked.
@@ -121,7 +121,7 @@ def fit_population(
         Recorded trains of the population.  They may be a memory-mapped array, or a data set
         of h5py or zarr: they are read in blocks of steps, in any dtype.  Or a TsGroup or TsdFrame
         of pynapple, a DataFrame of pandas, or a sparse matrix.  Data that know their times
-        (a Recording, those of pynapple, and indices of times or dates) must be of the same times.
+        (a Recording, those of pynapple, and indices of times or dates) must have the same times.
     inputs : array_like of float or dict of str to array_like, optional
         The input of each kernel, shape (T, n_source): spikes, counts or any continuous
         stimulus.  Give an array if there is one kernel, and leave it out if there is none.
@@ -159,7 +159,8 @@ def fit_population(
         Largest number of steps of each neuron.
     dt : Quantity of time, optional
         Duration of a step of the data, such as ``1*ms``.  By default the step stored in the
-        data: in a `Recording` made from bins or a monitor, or in series with times.  The population keeps it, so that its neurons run at this step.
+        data: in a `Recording` made from bins or a monitor, or in series with times.  The
+        population keeps it, so that its neurons run at this step.
     strength : float, optional
         Strength of the penalty, if `penalty` is a name.  `select_strength` chooses it.
     groups : dict of str to array_like, shape (n_source,), optional
@@ -193,8 +194,8 @@ def fit_population(
     GLMPopulation
         If the data leave weights undetermined (a source that is always silent, or
         kernels that can replace each other) it is one of the maxima.  Its attribute `fit_`
-        is a `FitReport`: how close to the maximum each neuron is, and what the data leave open.  The result does not
-        depend on the number of threads.
+        is a `FitReport`: how close to the maximum each neuron is, and what the data do not
+        determine.  The result does not depend on the number of threads.
 
     Raises
     ------

@@ -1,9 +1,9 @@
 """By how much the log-likelihood falls without each pair of a kernel, from the fit with all of them.
 
-Without a pair, the other parameters of its target have another maximum.  Where it is follows nearly from
-the Fisher information of the fit.  All pairs go from there at once, as if each were a neuron of its own
-whose weights from one source are held at 0, until next to nothing can be gained.  Mostly one pass over
-the data is enough for this, instead of the dozen of a new fit.
+Without a pair, the other parameters of its target have another maximum, which the Fisher information of the fit
+predicts well.  From there all pairs are searched together, as if each were a neuron of its own whose weights from
+one source are held at 0, until next to nothing can be gained.  Usually one pass over the data is enough, instead
+of the dozen of a new fit.
 """
 
 from typing import TYPE_CHECKING, Any

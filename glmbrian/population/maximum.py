@@ -64,6 +64,6 @@ def data_of_fit(population: "GLMPopulation", what: str, call: str) -> tuple[Any,
 def _why(population):
     return (
         f"it was fitted with {population.moved_by}, which moves parameters away from the maximum of the "
-        "likelihood. Fit again without it (connect= can keep to the pairs that it has found), or compare "
-        "by score on steps that the fit has not seen"
+        "likelihood. Fit again without it (with connect= to keep only the pairs that it has found), or "
+        "compare by score on steps that the fit has not seen"
     )

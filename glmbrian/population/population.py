@@ -452,16 +452,17 @@ class GLMPopulation:
         """Return the membrane potentials that given trains cause.
 
         Eq. membrane_potential_GLM: step t sees the steps ``t - window`` to ``t - 1``.
-        Everything before the first step is zero, and before the first step after a gap in the times.
+        Everything before the first step is zero, and so is everything before a gap in the times.
 
         Parameters
         ----------
         inputs : array_like of float or dict of str to array_like
             The input of each kernel, shape (T, n_source): spikes, counts or any
             continuous stimulus.  Give an array if there is one kernel, and leave it out if
-            there is none.  A `Recording` is binned in steps of `dt`.  A dict may have more inputs than there are kernels, so that nested models can be given
-            the same data: each takes the inputs of its own kernels.
-            As for `fit_population`, data that know their times must be of the same times.
+            there is none.  A `Recording` is binned in steps of `dt`.  A dict may have more inputs
+            than there are kernels, so that nested models can be given the same data: each takes the
+            inputs of its own kernels.  As for `fit_population`, data that know their times must have
+            the same times.
         outputs : array_like of 0/1, shape (T, n), or Recording, optional
             Output trains; required if there is a feedback kernel, or no other kernel.
 

@@ -84,8 +84,8 @@ def recorded(
     n_sources : dict of str to int, optional
         The number of sources of each kernel; any by default.
     window : int, optional
-        The longest window of the kernels.  Steps that count must not follow a gap in the times by
-        less, unless their epoch begins there.  By default data may have gaps anywhere.
+        The longest window of the kernels.  No step that counts may follow a gap in the times by less,
+        unless its epoch begins after the gap.  By default data may have gaps anywhere.
     """
     given = inputs_of(inputs, kernels)
     labels = {name: f"inputs[{name!r}]" for name in kernels}
@@ -129,7 +129,7 @@ def _require_no_gap(together: Aligned, parts, has_epochs, mask, window):
             f"there is a gap between step {gap - 1}, at {timeline.clock.text(timeline.time(gap - 1))}, and "
             f"step {gap}, at {timeline.clock.text(timeline.time(gap))}"
         )
-        one_each = "give epochs that do not contain a gap (steps that begin at one know no past)"
+        one_each = "give epochs that do not contain a gap (the first steps of an epoch see nothing from before it)"
         leave_out = (
             f"a mask that leaves out, after each gap, as many steps as the longest window, "
             f"mask[{gap}:{gap + window}] = False"

@@ -96,8 +96,8 @@ connect, max_iter, dt, verbose
     strengths : array_like of float, shape (n_strengths,), optional
         The strengths to compare, in any order.  By default ten, evenly spaced on a logarithmic scale
         over three powers of ten.  The largest is, for "group" and "lasso", the smallest strength
-        at which all penalised weights are 0; and for "ridge" the information about the weight
-        that the data determine best, which this strength halves.
+        at which all penalised weights are 0; and for "ridge", the information about the weight
+        that the data determine best, so that this strength about halves the weight.
     n_folds : int
         At least 2.  Each neuron needs spikes in at least two of the folds.
     tol : float
@@ -123,8 +123,8 @@ connect, max_iter, dt, verbose
     -----
     RuntimeWarning
         As for `fit_population`.  If the best strength is the weakest or the strongest of those compared,
-        so that the best of all may lie beyond.  If the user interrupts the final fit, to all steps, the selection is
-        returned with the best parameters so far.
+        so that a better one may lie beyond.  If the user interrupts the final fit, to all steps, the
+        selection is returned with the best parameters so far.
 
     Examples
     --------
@@ -242,7 +242,7 @@ def _warn_of_edge(path, best, outcome):
         return
     warn(
         f"strengths: the best, {path[best]:.3g}, is the {'strongest' if best == 0 else 'weakest'} of those "
-        f"compared, and the best of all may lie beyond; compare also {beyond}",
+        f"compared, and a better one may lie beyond; compare also {beyond}",
         RuntimeWarning,
     )
 

@@ -1,16 +1,16 @@
-"""Separation: directions along which parameters may grow for ever and the likelihood with them.
+"""Separation: directions along which parameters can grow for ever, and the likelihood rises with them.
 
 Such a direction d raises the potential, or leaves it, in each step with a spike, and lowers it, or leaves
 it, in each step without one.  Then the likelihood has no finite maximum, and where an iteration stops
 says nothing about the parameters.  It is found in two steps:
 
-- At parameters that a search cannot improve by more than a few `gain`, the residuals r (spike minus
-  probability) weigh the change of all steps to almost 0: sum of |r| |x.d| <= gain.  So a step whose residual
-  is not tiny cannot change along d.  What d may be is the null space of these steps.
+- At parameters that a search can improve by little more than `gain`, the changes of all steps, weighted by
+  their residuals r (spike minus probability), sum to almost 0: sum of |r| |x.d| <= gain.  So a step whose
+  residual is not tiny cannot change along d, and d lies in the null space of these steps.
 - In this space, which is small, a linear program finds the direction that changes as many of the other
   steps as possible, and all of them the right way.  It is then checked in all steps of the recording.
 
-So what is reported is certain, however the search for the maximum ended.
+So whatever is reported is certain, however the search for the maximum ended.
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,9 @@
 """Directions of kernels about which the recorded inputs say nothing, or next to nothing.
 
-A stimulus that varies slowly does not tell kernels apart that differ in fast wiggles only: the fit then
-sets these by chance, and predicts badly where the stimulus is faster.  A direction is called
-undetermined if the inputs vary along it by far less than white noise of the same variance would, and if
-this is so little that chance moves the potentials under that noise by one or more.
+A stimulus that varies slowly cannot tell kernels apart that differ only in fast oscillations.  Chance then
+sets these in the fit, which predicts badly where the stimulus is faster.  A direction is called undetermined if
+the inputs vary along it by far less than white noise of the same variance would, and by so little that
+chance would move the potentials by one or more if the input were that noise.
 """
 
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ class Undetermined:
     n_functions : int
         Number of functions of these kernels, all together.
     is_silent : bool
-        Whether the source is 0 all the time.  Its weights are then 0.
+        Whether the source is always 0.  Its weights are then 0.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class Undetermined:
         return (
             f"of the {self.n_functions} functions of {names}, {self.n_combinations} "
             f"{'combination has' if self.n_combinations == 1 else 'combinations have'} next to no "
-            f"information (neurons {_listed(self.neurons)})"
+            f"information ({'neuron' if len(self.neurons) == 1 else 'neurons'} {_listed(self.neurons)})"
         )
 
 

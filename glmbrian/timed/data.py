@@ -2,8 +2,8 @@
 
 Packages have their own objects for series with times and for events.  For each kind there is a
 *reader*, which returns what is read here: `Samples` with a time for each row, or `Events`, which
-still have to be binned.  The modules that know a package register its readers (see `interop`);
-anything that no reader takes is an array, which does not know its times.
+still have to be binned.  Each package has a module here that registers its readers, and `interop.recording`
+registers that of `Recording`; what no reader takes is an array, which does not know its times.
 """
 
 import sys
@@ -294,8 +294,8 @@ def _require_same_pair(sources, timelines, first, name, dt):
     one, other = timelines[first], timelines[name]
     if one.clock != other.clock:
         raise ValueError(
-            f"{name} must have times on the clock of {first}: {name} has {other.clock.name}, {first} has "
-            f"{one.clock.name}; convert one of them, such as with index - index[0] for times from a start"
+            f"{name} must have the same kind of times as {first}: {name} has {other.clock.name}, {first} has "
+            f"{one.clock.name}; convert one of them, for example with index - index[0] for times from a start"
         )
     step = 1.0 if dt is None else float(dt)
     found = None
@@ -318,7 +318,7 @@ def _advice(sources, timelines, first, name, dt):
     step = dt * one.clock.per_second
     low, high = (chosen(ends) for chosen, ends in zip((max, min), zip(one.span(), other.span())))
     if low >= high:
-        return "They have no time in common: are their times on one clock?"
+        return "They have no time in common: are both counted from the same start?"
     shift = (other.time(0) - one.time(0)) / step % 1.0
     both_are_samples = one.samples is not None and other.samples is not None
     if both_are_samples and min(shift, 1.0 - shift) > STEP_ROUNDING:

@@ -13,7 +13,7 @@ def refuse_neo(value: Any, name: str) -> Source | None:
         value, "neo.core.spiketrainlist", "SpikeTrainList"
     ):
         raise TypeError(
-            f"{name} must be an array or a recording, got {type(value).__name__} of Neo: read it with "
+            f"{name} must be an array or a recording, got Neo's {type(each).__name__}: read it with "
             "glmbrian.interop.from_neo(...)"
         )
     return None

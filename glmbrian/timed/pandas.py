@@ -41,11 +41,15 @@ def _read(values, index, name):
 
 def _nanoseconds(index, kind, name):
     if index.hasnans:
-        raise ValueError(f"{name} must have a time for each row, but its index has NaT")
+        raise ValueError(
+            f"{name} must have a time for each row, but its index has NaT: leave out these rows"
+        )
     own = index.to_numpy()
     times = own.astype(kind)
     if not np.array_equal(times.astype(own.dtype), own):
-        raise ValueError(f"{name} must have times that nanoseconds in 64 bits can hold")
+        raise ValueError(
+            f"{name} must have times in whole nanoseconds, at most 292 years from 1970 or from their start"
+        )
     return times.astype(np.int64)
 
 

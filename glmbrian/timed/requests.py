@@ -154,7 +154,7 @@ def _timeline_for(clock, name, timelines, exact=False):
         raise ValueError(f"{name} has times, so dt must be given: the duration of a step, such as 1*ms")
     if timelines[0].clock != clock:
         raise ValueError(
-            f"{name} must have times on the clock of the data, which have {timelines[0].clock.name}"
+            f"{name} must have the same kind of times as the data, which have {timelines[0].clock.name}"
             f"{_span(timelines)}; got {clock.name}"
         )
     # Those of samples carry the times that pynapple would select by; bins have edges.
@@ -173,7 +173,7 @@ def _refuse_time(name, value, timeline, timelines):
 
 
 def _span(timelines):
-    return f" (which are from {timelines[0].described()})" if timelines else ""
+    return f" (the data cover {timelines[0].described()})" if timelines else ""
 
 
 def clock_time(value: Any, name: str) -> tuple[Any, Clock] | None:

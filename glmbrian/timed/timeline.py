@@ -91,7 +91,7 @@ class Timeline:
             if part.min() <= 0:
                 row = number * _AT_ONCE + int(np.argmax(part <= 0)) + 1
                 raise ValueError(
-                    f"{name} must have times that rise from row to row, but row {row} is at "
+                    f"{name} must have times that increase from row to row, but row {row} is at "
                     f"{clock.text(times[row])}, and the row before at {clock.text(times[row - 1])}"
                 )
         typical = float(_middle(np.array([_middle(part) for part in intervals])))
@@ -104,7 +104,7 @@ class Timeline:
                 raise ValueError(
                     f"{name} must be in equal steps, but row {row} is "
                     f"{(times[row] - times[row - 1]) / clock.per_second * second} after the row "
-                    f"before, and most are {typical / clock.per_second * second} apart: bring it to "
+                    f"before, while most rows are {typical / clock.per_second * second} apart: bring it to "
                     "equal steps first (pynapple: interpolate or bin_average; pandas: resample)"
                 )
             is_step = part <= typical + rounding

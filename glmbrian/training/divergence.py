@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 #: A run is judged in parts, as if these were epochs: at most this many, of at least so many presentations.
 _MOST_PARTS, _SMALLEST_PART = 10, 20
 
-#: Presentations whose desired spikes give the chance level, if all differ.
+#: At most about so many presentations give the chance level if their desired spikes are given one by one.
 _MOST_EXAMPLES = 64
 
 

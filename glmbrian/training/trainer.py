@@ -61,8 +61,8 @@ _with_trainer: weakref.WeakSet[GLMNeurons] = weakref.WeakSet()
 
 
 _CLAMP_IS_SET = (
-    "a trainer sets it in each step to the desired spikes, so what is written to it would be lost. Leave it to "
-    "the trainer, or clamp neurons after training"
+    "a trainer sets it in each step to the desired spikes, so what is written to it would be lost. Leave clamp to "
+    "the trainer, or set it after training"
 )
 
 
@@ -1069,9 +1069,9 @@ def _other_neurons(given):
     if isinstance(given, Subgroup) or not isinstance(given, (NeuronGroup, Synapses)):
         return ""
     return (
-        ". Other models cannot learn here, but your groups can send: train GLMNeurons that read them "
-        "out, GLMSynapses(your_group, neurons); or give GLMNeurons equations of your own "
-        "(GLMNeurons(equations=...)). Leave other synapses out of `synapses`: they stay fixed"
+        ". Only GLM neurons can learn, but neurons of other models can be their inputs: train the synapses "
+        "GLMSynapses(your_group, neurons) to GLMNeurons, or add your equations to GLM neurons by "
+        "GLMNeurons(equations=...). Leave other synapses out of `synapses`: they stay fixed"
     )
 
 

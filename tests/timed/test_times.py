@@ -105,9 +105,9 @@ def test_clocks_do_not_mix():
     dates = pd.DataFrame(X, index=pd.Timestamp("2024-05-01") + pd.to_timedelta(T, "s"))
     zone = dates.tz_localize("Europe/Paris")
     for other, own in (dates, frame(Y, T)), (zone, dates.tz_localize(None)):
-        with pytest.raises(ValueError, match="must have times on the clock of"):
+        with pytest.raises(ValueError, match="must have the same kind of times as"):
             score(own, other)
-    with pytest.raises(ValueError, match=r"^epochs\[0\] must have times on the clock of the data"):
+    with pytest.raises(ValueError, match=r"^epochs\[0\] must have the same kind of times as the data"):
         score(Y, dates, epochs=[(0 * second, 1 * second)])
     late = [(pd.Timestamp("2024-05-01 00:00:01"), pd.Timestamp("2024-05-01 00:00:02"))]
     for epochs in late, pd.IntervalIndex.from_tuples(late, closed="left"):
@@ -183,7 +183,7 @@ def test_one_column():
 @pytest.mark.parametrize(
     "times, says",
     [
-        (np.r_[T[:100], T[99:-1]], "rise from row to row, but row 100"),
+        (np.r_[T[:100], T[99:-1]], "increase from row to row, but row 100"),
         (T[::-1], None),
         (np.r_[T[:50], T[50:] - 0.002], "equal steps, but row 50 is 8. ms after"),
         (np.r_[T[:-1], np.inf], "finite times"),
@@ -195,7 +195,7 @@ def test_times_that_make_no_sense(times, says):
         with pytest.raises(ValueError, match=says):
             Timeline.of_samples(times, SECONDS, "x")
         return
-    with pytest.raises(ValueError, match=says or "rise"):
+    with pytest.raises(ValueError, match=says or "increase"):
         MODEL.membrane_potential(pd.DataFrame(X, index=index))
 
 
@@ -206,7 +206,7 @@ def test_times_that_make_no_sense(times, says):
         (
             nap.IntervalSet(-3, 2),
             ValueError,
-            r"epochs\[0\] must lie within the data .which are from 5. ms",
+            r"epochs\[0\] must lie within the data .the data cover 5. ms",
         ),
         ([(1 * second, 9 * second)], ValueError, r"epochs\[0\] must lie within the data"),
         ([(1.001 * second, 1.002 * second)], ValueError, r"epochs\[0\] must have at least one step"),
