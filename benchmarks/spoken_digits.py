@@ -3,7 +3,7 @@
     python benchmarks/spoken_digits.py FOLDER [--settings defaults hidden] [--seeds 3] [--output FILE]
 
 FOLDER holds the wave files of the Free Spoken Digit Dataset, `{digit}_{speaker}_{take}.wav`.  Each is
-turned into spikes: 64 gammatone channels, from 100 to 3,600 Hz; half-wave rectification; a low-pass filter of
+scaled to a power of 1 and turned into spikes: 64 gammatone channels, from 100 to 3,600 Hz; half-wave rectification; a low-pass filter of
 4 ms; a cube root; and integrate-and-fire without leak.  The events are kept in FOLDER/events.npz, which the
 script also takes in place of the folder.  Takes 0 to 4 are the test, as in the data set's own split.
 With --output, each run is added to a JSON file as soon as it is done, and runs that are in it are not

@@ -32,7 +32,7 @@ def by_the_definition(sound, centre):
     response = t**3 * np.exp(-2 * np.pi * bandwidth * t) * np.cos(2 * np.pi * centre * t)
     gain = abs(np.sum(response * np.exp(-2j * np.pi * centre * t)))  # 1 at the centre
     heard = np.convolve(sound, response / gain)[: len(sound)]
-    smooth, charge, times = 0.0, 0.0, []
+    smooth, charge, times = 0.0, 0.5, []  # half-way to the first spike
     for step, value in enumerate(heard):
         smooth += (max(value, 0.0) - smooth) * (1 - np.exp(-1 / (0.004 * RATE)))
         charge += 60 / RATE * smooth ** (1 / 3)
@@ -45,7 +45,7 @@ def by_the_definition(sound, centre):
 def test_spikes_of_a_tone(tmp_path):
     write_tone(tmp_path / "0_a_0.wav", 1000, seconds=0.5)
     channel, time = spoken_digits.events_of(tmp_path / "0_a_0.wav")
-    sound = np.sin(2 * np.pi * 1000 * np.arange(RATE // 2) / RATE)
+    sound = np.sqrt(2) * np.sin(2 * np.pi * 1000 * np.arange(RATE // 2) / RATE)  # its power is 1
     nearest = np.abs(spoken_digits.CENTRES - 1000).argmin()
     assert np.bincount(channel).argmax() == nearest
     for number in (nearest, nearest - 6, nearest + 6):
