@@ -41,7 +41,9 @@ def events_of(path):
         raise SystemExit(
             f"{path}: expected one channel at {SAMPLE_RATE} Hz, got {sound.shape} at {rate} Hz"
         )
-    sound = sound / max(1.0, np.sqrt(np.mean(sound.astype(float) ** 2)))  # quiet and loud speakers alike
+    sound = sound / max(
+        1.0, np.sqrt(np.mean(sound.astype(float) ** 2))
+    )  # quiet and loud speakers alike
     heard = np.stack([lfilter(*gammatone(centre, "iir", fs=rate), sound) for centre in CENTRES])
     keep = np.exp(-1 / (SMOOTHING * rate))
     envelope = lfilter([1 - keep], [1, -keep], np.maximum(heard, 0), axis=1)

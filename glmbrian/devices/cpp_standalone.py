@@ -22,6 +22,7 @@ from ..brian.neurons import GLMNeurons, channel_names
 from ..brian.operations import new_operation
 from .compiling import compile_project
 from .fresh_interpreter import call_apart
+from .problem import Network
 from .program import (
     CompiledDevice,
     code_only,
@@ -75,12 +76,7 @@ class CppStandalone(CompiledDevice):
                 "example the packages g++ and make) or use device='runtime'"
             )
         _generate(network, folder)
-        settings = prefs.devices.cpp_standalone
-        arguments = settings.extra_make_args_unix
-        if arguments == ["-j"]:  # Brian's own choice: any number of compilers at once
-            arguments = [f"-j{cpu_count()}"]
-        command = " ".join([settings.make_cmd_unix, *arguments])
-        compile_project(command, folder, _environment(), network, self.name)
+        make(folder, network)
         shutil.rmtree(folder / "code_objects")
         for leftover in [*folder.rglob("*.o"), folder / "make.deps"]:
             leftover.unlink(missing_ok=True)
@@ -132,6 +128,16 @@ def _chosen_compiler():
 def _environment():
     """Return the environment for make, without an empty ``CXX``, which make would not ignore."""
     return {name: value for name, value in os.environ.items() if name != "CXX" or value.strip()}
+
+
+def make(folder: Path, network: Network) -> None:
+    """Compile the generated project of a network in `folder`, as Brian's preferences say."""
+    settings = prefs.devices.cpp_standalone
+    arguments = settings.extra_make_args_unix
+    if arguments == ["-j"]:  # Brian's own choice: any number of compilers at once
+        arguments = [f"-j{cpu_count()}"]
+    command = " ".join([settings.make_cmd_unix, *arguments])
+    compile_project(command, folder, _environment(), network, CppStandalone.name)
 
 
 def _generate(network, folder):

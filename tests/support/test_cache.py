@@ -70,6 +70,9 @@ def build():
     return Builder()
 
 
+NETWORK = Network(3, 2, 3, glm.RaisedCosineBasis(2, 3), None, PROBIT)
+
+
 def find(key, build):
     """Return where a program is, without holding it."""
     with cache.find_or_build(key, build) as program:
@@ -429,7 +432,7 @@ def full(folder):
 
 def full_for_make(folder):
     make_by(f"echo main.cpp: {os.strerror(errno.ENOSPC)}; exit 2;")
-    cpp_standalone._make(folder)
+    cpp_standalone.make(folder, NETWORK)
 
 
 @pytest.mark.parametrize("full", [full, full_for_make])
@@ -604,14 +607,14 @@ def test_a_missing_compiler_is_named(chosen, programs, monkeypatch):
 def test_make_gets_no_empty_compiler(tmp_path, monkeypatch):
     monkeypatch.setenv("CXX", " ")
     make_by("echo ${CXX-none} > chosen;")
-    cpp_standalone._make(tmp_path)
+    cpp_standalone.make(tmp_path, NETWORK)
     assert (tmp_path / "chosen").read_text() == "none\n"
 
 
 @pytest.mark.parametrize("arguments, used", [(["-j"], f"-j{joblib.cpu_count()}"), (["-j7"], "-j7")])
 def test_make_starts_no_more_compilers_than_there_are_cores(arguments, used, tmp_path):
     make_by("echo > used", arguments)
-    cpp_standalone._make(tmp_path)
+    cpp_standalone.make(tmp_path, NETWORK)
     assert (tmp_path / "used").read_text() == f"{used}\n"
 
 
@@ -623,7 +626,7 @@ def make_by(command, arguments=()):
 
 def test_make_runs_in_the_folder_as_the_preferences_say(tmp_path, capfd):
     make_by("echo it ran >", ["log", "2>&1"])
-    cpp_standalone._make(tmp_path)
+    cpp_standalone.make(tmp_path, NETWORK)
     assert (tmp_path / "log").read_text() == "it ran\n"
     assert capfd.readouterr() == ("", "")
 
@@ -631,9 +634,9 @@ def test_make_runs_in_the_folder_as_the_preferences_say(tmp_path, capfd):
 def test_an_error_shows_the_end_of_the_output(tmp_path, capfd):
     make_by("seq 100; echo wrong >&2; exit 3")
     with pytest.raises(RuntimeError, match="ended with code 3") as error:
-        cpp_standalone._make(tmp_path)
+        cpp_standalone.make(tmp_path, NETWORK)
     lines = str(error.value).splitlines()
-    assert lines[1:] == [*map(str, range(82, 101)), "wrong"]
+    assert lines[1:] == [*map(str, range(96, 101)), "wrong"]
     assert capfd.readouterr() == ("", "")
 
 
@@ -655,7 +658,7 @@ def test_ctrl_c_stops_all_compilers(programs, monkeypatch):
         thread = threading.Thread(target=interrupt)
         thread.start()
         with pytest.raises(KeyboardInterrupt):
-            find(A, cpp_standalone._make)
+            find(A, lambda folder: cpp_standalone.make(folder, NETWORK))
         thread.join()
     finally:
         signal.signal(signal.SIGINT, before)
