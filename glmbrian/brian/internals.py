@@ -20,6 +20,7 @@ import brian2
 import numpy as np
 from brian2 import Function, Network, NumpyCodeObject, magic_network, prefs
 from brian2.codegen.codeobject import create_runner_codeobj
+from brian2.core.base import BrianObjectException
 from brian2.core.functions import FunctionImplementationContainer
 from brian2.core.spikesource import SpikeSource
 from brian2.core.variables import (
@@ -320,8 +321,11 @@ class _UsersMistakes(logging.Filter):
     """
 
     def filter(self, record):
-        kind, _, traceback = record.exc_info or (None, None, None)
-        if "unexpected error" in str(record.msg) and kind in (TypeError, ValueError):
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, BrianObjectException):
+            error = error.__cause__  # what went wrong when a run began
+        if "unexpected error" in str(record.msg) and type(error) in (TypeError, ValueError):
+            traceback = error.__traceback__
             while traceback is not None and traceback.tb_next is not None:
                 traceback = traceback.tb_next
             raised_in = traceback.tb_frame.f_globals.get("__name__", "") if traceback else ""

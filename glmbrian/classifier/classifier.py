@@ -82,7 +82,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
     target_period : int
         Period of the desired train in rate training.
     target_start : int, optional
-        Step of the first desired spike in rate training, from 1; by default `target_period`.  In long
+        Step of the first desired spike in rate training, from 1 to `n_steps`; by default `target_period`.  In long
         presentations, take the step from which the inputs tell the classes apart.
     device : {"cpp_standalone", "runtime", "genn"}
         Compile training and testing to C++ programs; or let Brian simulate in

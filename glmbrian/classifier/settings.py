@@ -12,7 +12,7 @@ from ..core.bases import Basis, RaisedCosineBasis, as_basis
 from ..core.credit import get_credit
 from ..core.decisions import ON_SILENCE, ON_TIE, REJECTED
 from ..core.log_spacing import UNIT_SPACED
-from ..core.objectives import check_objective
+from ..core.objectives import check_objective, check_start
 from ..core.randomness import check_random_state
 from ..core.schedules import get_schedule
 from ..devices import DEVICES
@@ -38,6 +38,7 @@ def check_settings(classifier: "GLMClassifier") -> None:
         _count(getattr(classifier, name), name)
     if classifier.target_start is not None:
         _count(classifier.target_start, "target_start")
+        check_start(classifier.objective, int(classifier.n_steps))
     if classifier.basis is not None:
         as_basis(classifier.basis, "basis")
     else:

@@ -4,6 +4,7 @@ A learning rate that is too large need not end in infinite parameters.  Weights 
 forth, with log-likelihoods far below those of constant firing rates, or drift away.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,9 @@ from numpy.typing import NDArray
 
 #: Fewer presentations do not suffice to judge: each may be far below the mean by chance.
 _FEWEST = 20
+
+#: Constant rates may be perfect, for instance if no spike is desired. Then smaller differences say nothing.
+_SMALLEST_MARGIN = math.log(2)
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,7 @@ class Reference:
     @property
     def margin(self) -> float:
         """A large difference of log-likelihoods: as far below chance again as chance is below 0."""
-        return abs(self.chance)
+        return max(abs(self.chance), _SMALLEST_MARGIN)
 
 
 def is_far_below_chance(value: float, reference: Reference) -> bool:

@@ -20,14 +20,18 @@ def has_unit(value: Any) -> bool:
 
 
 def in_steps(value: Any, name: str, dt: Any) -> Any:
-    """Return a time, or an array of times, in steps of `dt`; anything else as it is, to be checked.
+    """Return a time, or an array or list of times, in steps of `dt`; anything else as it is, to be checked.
 
     Examples
     --------
     >>> from brian2 import ms
     >>> in_steps([2, 4] * ms, "tau", dt=0.5 * ms), in_steps(7, "tau", dt=None)
     (array([4., 8.]), 7)
+    >>> [float(steps) for steps in in_steps([2 * ms, 4 * ms], "tau", dt=0.5 * ms)]
+    [4.0, 8.0]
     """
+    if isinstance(value, (list, tuple)):
+        return [in_steps(one, name, dt) for one in value]
     if not has_unit(value):
         return value
     if not has_unit(dt):

@@ -579,6 +579,14 @@ def get_objective(
     return objective if isinstance(objective, Objective) else OBJECTIVES[objective](period, start)
 
 
+def check_start(objective: Objective, n_steps: int) -> None:
+    """Raise a ValueError naming `target_start` if presentations end before the first desired spike."""
+    if objective.start is not None and objective.start > n_steps:
+        raise ValueError(
+            f"target_start must be at most n_steps={n_steps}, got {objective.start}: no neuron would learn to spike"
+        )
+
+
 def objective_to_save(objective: Objective) -> str:
     """Return the name under which an `Objective` is saved.
 

@@ -35,7 +35,7 @@ from ..brian.target import current_target
 from ..core.bases import Basis
 from ..core.credit import Baseline, Credit, get_credit
 from ..core.likelihoods import correlated
-from ..core.objectives import Objective, get_objective
+from ..core.objectives import Objective, check_start, get_objective
 from ..support.display import Described
 from ..support.floating_point import underflow_is_zero
 from ..support.validation import (
@@ -255,6 +255,7 @@ class Trainer(Described, Group):
             integer(target_start, "target_start", 1, LARGEST_INTEGER)
         self.target_start = target_start
         self.objective = get_objective(rule, self.target_period, "rule", target_start)
+        check_start(self.objective, self.n_steps)
         self.learn_bias = flag(learn_bias, "learn_bias")
         learn_feedback = flag(learn_feedback, "learn_feedback")
         self.reward = self._checked_reward(reward, labels, targets, learning)

@@ -260,6 +260,16 @@ def test_brian_can_redirect_streams_that_were_closed(tmp_path):
         ("brian2.NeuronGroup(-1, '')", True),
         ("raise ValueError('of the user')", True),
         ("glm.GLMNeurons(2, glm.IndicatorBasis(2)).undefined = 1", True),
+        # What is wrong when a run begins: the order of slots is, and then the user's equations are.
+        (
+            "net = brian2.Network(glm.GLMNeurons(2, glm.IndicatorBasis(2))); "
+            "net.schedule = ['start', 'thresholds', 'groups', 'synapses', 'resets', 'end']; net.run(brian2.ms)",
+            False,
+        ),
+        (
+            "net = brian2.Network(brian2.NeuronGroup(1, 'dv/dt = x / second : 1')); net.run(brian2.ms)",
+            True,
+        ),
     ],
 )
 def test_brian_asks_for_reports_of_errors_that_are_not_about_our_arguments(line, is_brians):

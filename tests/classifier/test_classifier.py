@@ -316,6 +316,11 @@ GOOD_Y = np.array([0, 1, 0, 1])
         (dict(target_period=0), ValueError, "target_period must be"),
         (dict(target_start=0), ValueError, "target_start must be"),
         (dict(target_start=2.5), TypeError, "target_start must be"),
+        (
+            dict(target_start=9, n_steps=8, decoding="rate"),
+            ValueError,
+            "target_start must be at most n_steps=8",
+        ),
         (dict(learning_rate=0), ValueError, "learning_rate must be a finite number above 0"),
         (dict(learning_rate=np.nan), ValueError, "learning_rate must be a finite number"),
         (dict(weight_scale=-1), ValueError, "weight_scale must be a finite number at least 0"),

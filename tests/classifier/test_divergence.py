@@ -77,6 +77,9 @@ def test_the_members_of_an_ensemble():
         dict(n_epochs=1, learning_rate=1e-4),
         dict(hidden=(5,), decoding="first-to-spike"),
         dict(n_basis=1, n_steps=1),
+        dict(
+            n_steps=3, learning_rate=1e-6, random_state=1
+        ),  # no spike is desired, so chance is perfect
         dict(adversarial={"budget": 2}),
         dict(weight_scale=3.0, bias_init="uniform", learning_rate=1e-3),  # starts far below chance
         dict(decoding="first-to-spike", weight_scale=3.0, bias_init="uniform", learning_rate=1e-3),

@@ -209,6 +209,9 @@ def test_times_are_steps():
     np.testing.assert_allclose(axis.matrix, RaisedCosineBasis(5, 50, 2.2, 5.0, 1.0).matrix, rtol=1e-9)
     rising = ExponentialBasis([5, 20] * ms, 50 * ms, tau_rise=2 * ms, dt=0.5 * ms)
     np.testing.assert_allclose(rising.matrix, ExponentialBasis([10, 40], 100, 4).matrix, rtol=1e-9)
+    for taus in ([5 * ms, 20 * ms], (5 * ms, 0.02 * second)):  # not one quantity, but several
+        listed = ExponentialBasis(taus, 50 * ms, tau_rise=2 * ms, dt=0.5 * ms)
+        np.testing.assert_allclose(listed.matrix, rising.matrix, rtol=1e-9)
     assert IndicatorBasis(0.3 * ms, dt=0.1 * ms).window == 3
     assert IndicatorBasis(1 * ms, dt=8 * ms).window == 1
 
@@ -366,6 +369,8 @@ def test_bad_argument_is_named(make, name, value):
 
 
 def test_units_are_not_lost_without_a_word():
+    with pytest.raises(TypeError, match="tau is a time, 5. .* so dt must be the time step"):
+        ExponentialBasis([5 * ms, 20 * ms], 50)
     with pytest.raises(TypeError, match="tau is a time, .* so dt must be the time step, such as dt=1"):
         ExponentialBasis(2 * ms, 3)
     with pytest.raises(TypeError, match="window must be a time or a number of steps, got .*volt"):

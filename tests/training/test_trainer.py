@@ -596,6 +596,11 @@ def two_neurons():
         (dict(labels=[0], target_period=0), ValueError, "target_period must be"),
         (dict(labels=[0], target_start=0), ValueError, "target_start must be"),
         (dict(labels=[0], target_start=2.0), TypeError, "target_start must be"),
+        (
+            dict(labels=[0], target_start=99, rule="rate"),
+            ValueError,
+            "target_start must be at most n_steps=",
+        ),
         (dict(labels=[0], learning_rate=0), ValueError, "learning_rate must be"),
         (dict(labels=[0], learn_feedback="no"), ValueError, "learn_feedback must be"),
         (dict(labels=[0], name="my trainer"), ValueError, "name must be"),
