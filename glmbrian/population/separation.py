@@ -31,6 +31,9 @@ _TINY, _TINIEST, _TIMES_GAIN = 1e-2, 1e-4, 100.0
 #: No residual above this counts as tiny, wherever the search ended.
 _LARGEST_TINY = 1e-2
 
+#: The last step of a search, after which no residuals are computed, makes them smaller by less than this.
+_LAST_STEP = 10.0
+
 #: The other steps may change along a direction by this fraction of its effect, for rounding.
 _ROUNDING = 1e-6
 
@@ -67,6 +70,7 @@ def separating_directions(
     activation: Activation,
     may_grow: NDArray[np.bool_],
     gain: NDArray[np.float64],
+    smallest_residual: NDArray[np.float64],
     groups: Sequence[NDArray[np.int64]],
     workers: Workers,
 ) -> NDArray[np.float64]:
@@ -83,6 +87,8 @@ def separating_directions(
         Parameters that are neither held at 0 nor penalised.
     gain : ndarray of float, shape (n_neurons,)
         About what the search could still gain, in nats.
+    smallest_residual : ndarray of float, shape (n_neurons,)
+        Over all steps, where the search was before its last step.
     groups : sequence of ndarray of int, shape (n_groups, size)
         Columns that are searched together: all, or those of each source.  A direction is the
         sum of those in the groups.
@@ -95,8 +101,7 @@ def separating_directions(
     found = np.zeros(parameters.shape)
     rates = np.minimum(design.counts() / design.n_rows, _TINIEST / _TINY)[neurons]
     tiny = np.minimum(np.maximum(_TINY * rates, _TIMES_GAIN * gain), _LARGEST_TINY)
-    smallest = _smallest_residuals(design, neurons, parameters, activation, workers)
-    who = np.flatnonzero((smallest < tiny) & may_grow.any(axis=1))
+    who = np.flatnonzero((smallest_residual < _LAST_STEP * tiny) & may_grow.any(axis=1))
     if not who.size:
         return found
     search = _Search(
@@ -106,18 +111,6 @@ def separating_directions(
         found[who[number], columns] += direction
     effects = np.abs(found) * design.largest
     return np.where(effects > _NEGLIGIBLE * effects.max(axis=1, keepdims=True), found, 0.0)
-
-
-def _smallest_residuals(design, neurons, parameters, activation, workers):
-    def of_block(block):
-        rows = design.rows(block, neurons)
-        slope = likelihood(design.potential(rows, parameters), rows.spikes, activation, False)[1]
-        return np.abs(slope).min(axis=0, initial=np.inf)
-
-    smallest = np.full(len(neurons), np.inf)
-    for part in workers.map(of_block, design.blocks):
-        np.minimum(smallest, part, out=smallest)
-    return smallest
 
 
 class _Search:
