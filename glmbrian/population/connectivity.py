@@ -179,7 +179,8 @@ def _known_test(population, kernel):
 def _likelihood_ratio(population, kernel):
     known = population.known_likelihood_ratios
     if kernel not in known:
-        data = data_of_fit(population, "likelihood ratios", "test_connections(outputs, inputs)")
+        call = f"test_connections(outputs, inputs, kernel={kernel!r})"
+        data = data_of_fit(population, "likelihood ratios", call)
         keep_likelihood_ratios(population, kernel, *data)
     return population.known_likelihood_ratios[kernel]
 

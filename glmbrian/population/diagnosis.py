@@ -74,7 +74,8 @@ def diagnose(task: "FitTask", outcome: Outcome, strength: float) -> Diagnosis:
         directions = np.zeros(outcome.parameters.shape)
         directions[ended] = separating_directions(
             design, ended, outcome.parameters[ended], task.activation, used[ended],
-            outcome.gain[ended], everything if all_together else by_source, workers,
+            outcome.gain[ended], outcome.smallest_residual[ended],
+            everything if all_together else by_source, workers,
         )  # fmt: skip
         terms = task.activation.silence_terms(task.start()[:, 0])
         weights = -terms[1] * terms[2] * design.n_rows

@@ -5,7 +5,7 @@ The rate rule of `glmbrian.learning`, with all data as one batch, run to converg
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import joblib
@@ -419,6 +419,7 @@ def _joined(task, groups, outcomes):
         np.zeros(task.n),
         np.zeros(task.n),
         np.zeros(task.n, dtype=np.int64),
+        np.full(task.n, np.inf),
     )
     bias = whole.parameters[:, 0]
     spikes, silences = task.activation.log_spike(bias), task.activation.log_silence(bias)
@@ -429,6 +430,7 @@ def _joined(task, groups, outcomes):
             whole.gain[group] = whole.gradient[group] = np.inf
             continue
         outcome = outcomes[number]
-        for name in "parameters", "status", "log_likelihood", "gain", "gradient", "n_steps":
-            getattr(whole, name)[group] = getattr(outcome, name)
+        for each in fields(outcome):
+            if each.name != "information":
+                getattr(whole, each.name)[group] = getattr(outcome, each.name)
     return whole

@@ -73,6 +73,9 @@ class Outcome:
     gradient : ndarray of float
         The largest entry of the gradient (or norm of a block) where it was last computed.
     n_steps : ndarray of int
+    smallest_residual : ndarray of float
+        The smallest difference between a spike, or its absence, and what was expected, where the likelihood
+        was last computed.
     information : ndarray of float
         Where another search, with another strength, may begin.
     """
@@ -83,6 +86,7 @@ class Outcome:
     gain: NDArray[np.float64]
     gradient: NDArray[np.float64]
     n_steps: NDArray[np.int64]
+    smallest_residual: NDArray[np.float64]
     information: NDArray[np.float64] | None = field(default=None, repr=False)
 
 
@@ -148,7 +152,7 @@ class _Search:
         self.is_smooth = penalty.smooth or strength == 0
         self.status = np.full(n, "", dtype="<U11")
         self.log_likelihood, self.objective = np.full((2, n), -np.inf)
-        self.gain, self.bound = np.full((2, n), np.inf)
+        self.gain, self.bound, self.smallest_residual = np.full((3, n), np.inf)
         self.first_gain = np.full(n, np.nan)
         self.gradient = np.zeros_like(start)
         self.direction = np.zeros_like(start)
@@ -179,7 +183,12 @@ class _Search:
         flat = not self.parameters[:, 1:].any()
         sample = information is None and (self.is_exact or not flat or self.design.n_own > 0)
         evaluation = self._evaluate(everyone, self.parameters, sample)
-        self._accept(everyone, self.parameters, *self._penalised(everyone, self.parameters, evaluation))
+        self._accept(
+            everyone,
+            self.parameters,
+            *self._penalised(everyone, self.parameters, evaluation),
+            evaluation.smallest_residual,
+        )
         if information is not None:
             self.information = information
         elif sample:
@@ -218,7 +227,14 @@ class _Search:
             self.information[active[good]] = evaluation.information[good]
         if sample:
             self.passes_since_sample = 0
-        self._accept(active[good], trial[good], value[good], log_likelihood[good], gradient[good])
+        self._accept(
+            active[good],
+            trial[good],
+            value[good],
+            log_likelihood[good],
+            gradient[good],
+            evaluation.smallest_residual[good],
+        )
         self.n_steps[active[good]] += 1
         unfinished = active[good][self.n_steps[active[good]] >= self.max_iter]
         self.status[unfinished] = "unfinished"
@@ -271,8 +287,9 @@ class _Search:
         gradient = np.where(self.free[who], evaluation.gradient - self.ridge[who] * parameters, 0.0)
         return value, evaluation.value, gradient
 
-    def _accept(self, who, parameters, objective, log_likelihood, gradient):
+    def _accept(self, who, parameters, objective, log_likelihood, gradient, smallest_residual):
         self.parameters[who], self.gradient[who] = parameters, gradient
+        self.smallest_residual[who] = smallest_residual
         self.objective[who], self.log_likelihood[who] = objective, log_likelihood
         self.length[who], self.n_halvings[who], self.is_new[who] = 1.0, 0, True
         rough = gradient + self.ridge[who] * parameters
@@ -382,6 +399,7 @@ class _Search:
             self.gain,
             self.bound,
             self.n_steps,
+            self.smallest_residual,
             self.information,
         )
 

@@ -27,10 +27,13 @@ class Evaluation:
     gradient : ndarray of float, shape (n_neurons, n_parameters)
     information : ndarray of float, shape (n_neurons, n_parameters, n_parameters), or None
         The Fisher information, perhaps from a sample of the steps.
+    smallest_residual : ndarray of float, shape (n_neurons,)
+        The smallest size of the slope of the log-likelihood in a potential, over all steps.
     """
 
     value: NDArray[np.float64]
     gradient: NDArray[np.float64]
+    smallest_residual: NDArray[np.float64]
     information: NDArray[np.float64] | None = None
 
 
@@ -93,27 +96,29 @@ def evaluate(
         u = design.potential(rows, parameters)
         value, slope, weights = likelihood(u, rows.spikes, activation, every > 0)
         gradient = design.gradient(rows, slope)
+        residual = np.abs(slope, out=slope).min(axis=0, initial=np.inf)
         if not every:
-            return value, gradient, None, None
+            return value, gradient, residual, None, None
         diagonal = np.empty_like(gradient)
         diagonal[:, : design.n_common] = weights.T @ np.square(rows.common)
         if rows.own is not None:
             diagonal[:, design.n_common :] = np.einsum("tkn,tn->nk", np.square(rows.own), weights)
         own = None if rows.own is None else rows.own[::every]
         sample = rows.common[::every].copy(), own, weights[::every].copy()
-        return value, gradient, diagonal, sample
+        return value, gradient, residual, diagonal, sample
 
     value, gradient = np.zeros(len(neurons)), np.zeros(parameters.shape)
-    diagonal = np.zeros(parameters.shape)
+    diagonal, smallest = np.zeros(parameters.shape), np.full(len(neurons), np.inf)
     information = None
     if every:
         information = np.zeros((*parameters.shape, parameters.shape[1]))
     samples, n_sampled = [], 0
-    for done, (part, part_gradient, part_diagonal, sample) in enumerate(
+    for done, (part, part_gradient, residual, part_diagonal, sample) in enumerate(
         workers.map(of_block, design.blocks)
     ):
         value += part
         gradient += part_gradient
+        np.minimum(smallest, residual, out=smallest)
         if sample is not None:
             diagonal += part_diagonal
             samples.append(sample)
@@ -127,7 +132,7 @@ def evaluate(
         _add_information(information, samples, free, workers)
     if information is not None:
         _set_diagonal(information, diagonal)
-    return Evaluation(value, gradient, information)
+    return Evaluation(value, gradient, smallest, information)
 
 
 def _add_information(information, samples, free, workers):

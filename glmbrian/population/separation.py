@@ -15,6 +15,7 @@ So whatever is reported is certain, however the search for the maximum ended.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,12 @@ _TINY, _TINIEST, _TIMES_GAIN = 1e-2, 1e-4, 100.0
 
 #: No residual above this counts as tiny, wherever the search ended.
 _LARGEST_TINY = 1e-2
+
+#: Spaces without the other steps are first those without these steps in every so many-th block.
+_FIRST = 16
+
+#: The last step of a search, after which no residuals are computed, makes them smaller by less than this.
+_LAST_STEP = 10.0
 
 #: The other steps may change along a direction by this fraction of its effect, for rounding.
 _ROUNDING = 1e-6
@@ -67,6 +74,7 @@ def separating_directions(
     activation: Activation,
     may_grow: NDArray[np.bool_],
     gain: NDArray[np.float64],
+    smallest_residual: NDArray[np.float64],
     groups: Sequence[NDArray[np.int64]],
     workers: Workers,
 ) -> NDArray[np.float64]:
@@ -83,6 +91,8 @@ def separating_directions(
         Parameters that are neither held at 0 nor penalised.
     gain : ndarray of float, shape (n_neurons,)
         About what the search could still gain, in nats.
+    smallest_residual : ndarray of float, shape (n_neurons,)
+        Over all steps, where the search was before its last step.
     groups : sequence of ndarray of int, shape (n_groups, size)
         Columns that are searched together: all, or those of each source.  A direction is the
         sum of those in the groups.
@@ -95,8 +105,7 @@ def separating_directions(
     found = np.zeros(parameters.shape)
     rates = np.minimum(design.counts() / design.n_rows, _TINIEST / _TINY)[neurons]
     tiny = np.minimum(np.maximum(_TINY * rates, _TIMES_GAIN * gain), _LARGEST_TINY)
-    smallest = _smallest_residuals(design, neurons, parameters, activation, workers)
-    who = np.flatnonzero((smallest < tiny) & may_grow.any(axis=1))
+    who = np.flatnonzero((smallest_residual < _LAST_STEP * tiny) & may_grow.any(axis=1))
     if not who.size:
         return found
     search = _Search(
@@ -108,18 +117,6 @@ def separating_directions(
     return np.where(effects > _NEGLIGIBLE * effects.max(axis=1, keepdims=True), found, 0.0)
 
 
-def _smallest_residuals(design, neurons, parameters, activation, workers):
-    def of_block(block):
-        rows = design.rows(block, neurons)
-        slope = likelihood(design.potential(rows, parameters), rows.spikes, activation, False)[1]
-        return np.abs(slope).min(axis=0, initial=np.inf)
-
-    smallest = np.full(len(neurons), np.inf)
-    for part in workers.map(of_block, design.blocks):
-        np.minimum(smallest, part, out=smallest)
-    return smallest
-
-
 class _Search:
     def __init__(self, design, neurons, parameters, activation, may_grow, tiny, workers):
         self.design, self.neurons, self.parameters = design, neurons, parameters
@@ -129,6 +126,7 @@ class _Search:
         """Yield the number of a neuron, columns, and the direction in them."""
         candidates = self._candidates(groups)
         self._collect(candidates)
+        candidates = [each for each in candidates if each.axes.shape[1]]
         for _ in range(_MOST_ROUNDS):
             left = [each for each in candidates if not each.is_done]
             if not left:
@@ -141,17 +139,29 @@ class _Search:
             if each.is_done and each.direction is not None:
                 yield each.neuron, each.columns, each.direction
 
-    def _columns_of(self, rows, number):
-        """Return all columns of one neuron, (n_rows, n_parameters)."""
+    def _columns_of(self, rows, number, chosen):
+        """Return all columns of one neuron in some of the rows, (n_chosen, n_parameters)."""
         if rows.own is None:
-            return rows.common
-        return np.hstack([rows.common, rows.own[:, :, number]])
+            return rows.common[chosen]
+        return np.hstack([rows.common[chosen], rows.own[chosen, :, number]])
+
+    def _effects(self, rows, number, columns, axes):
+        """Return how axes (n_columns, m) in some columns of one neuron change its potentials, (n_rows, m)."""
+        whole = np.zeros((self.design.n_parameters, axes.shape[1]))
+        whole[columns] = axes
+        effects = rows.common @ whole[: self.design.n_common]
+        if rows.own is not None:
+            effects += rows.own[:, :, number] @ whole[self.design.n_common :]
+        return effects
 
     def _passes(self, of_neuron, who):
         """Yield what `of_neuron` returns for each block and each of some neurons.
 
-        It gets the neuron's number, its columns, the residuals and the signs of its steps, 1 with a spike.
+        It gets the neuron's number, the rows, the residuals and the signs of its steps, 1 with a spike, and
+        whether the block is one of the first to be looked at.
         """
+
+        first = set(self.design.blocks[::_FIRST])
 
         def of_block(block):
             rows = self.design.rows(block, self.neurons)
@@ -159,24 +169,28 @@ class _Search:
             slope = likelihood(u, rows.spikes, self.activation, False)[1]
             results = []
             for number in who:
-                columns = self._columns_of(rows, number)
                 signs = np.where(rows.spikes[:, number], 1.0, -1.0)
-                results.append(of_neuron(number, columns, np.abs(slope[:, number]), signs))
+                is_first = block in first
+                results.append(of_neuron(number, rows, np.abs(slope[:, number]), signs, is_first))
             return results
 
         yield from self.workers.map(of_block, self.design.blocks)
 
     def _candidates(self, groups):
-        """Find the spaces that only steps with tiny residuals change."""
+        """Find spaces that only steps with tiny residuals change, as far as some blocks say."""
         n = len(self.neurons)
 
-        def of_neuron(number, columns, residual, signs):
+        def of_neuron(number, rows, residual, signs, is_first):
             is_tiny = residual < self.tiny[number]
-            others, own = np.where(is_tiny, 0.0, residual), columns[is_tiny]
-            return [
-                (_products(columns, group, others), _products(own, group, np.ones(len(own))))
-                for group in groups
-            ]
+            own = self._columns_of(rows, number, is_tiny)
+            ones = np.ones(len(own))
+            found = [[0.0, _products(own, group, ones)] for group in groups]
+            if is_first:
+                columns = self._columns_of(rows, number, slice(None))
+                others = np.where(is_tiny, 0.0, residual)
+                for each, group in zip(found, groups):
+                    each[0] = _products(columns, group, others)
+            return found
 
         total = None
         for part in self._passes(of_neuron, range(n)):
@@ -203,31 +217,45 @@ class _Search:
         """Give each candidate the steps with tiny residuals, as far as they differ."""
         by_neuron = _by_neuron(candidates)
 
-        def of_neuron(number, columns, residual, signs):
+        def of_neuron(number, rows, residual, signs, is_first):
             is_tiny = residual < self.tiny[number]
-            own = columns[is_tiny] * signs[is_tiny, np.newaxis]
-            return [_distinct(own[:, each.columns] @ each.axes) for each in by_neuron[number]]
+            others = np.where(is_tiny, 0.0, residual)
+            results = []
+            for each in by_neuron[number]:
+                effects = self._effects(rows, number, each.columns, each.axes)
+                own = effects[is_tiny]
+                steps = _distinct(own * signs[is_tiny, np.newaxis])
+                results.append((effects.T * others @ effects, own.T @ own, steps))
+            return results
 
+        total: dict[int, list[Any]] = {id(each): [0.0, 0.0] for each in candidates}
         for parts in self._passes(of_neuron, list(by_neuron)):
             for number, of_candidates in zip(by_neuron, parts):
-                for each, steps in zip(by_neuron[number], of_candidates):
+                for each, (others, tiny, steps) in zip(by_neuron[number], of_candidates):
                     each.steps.append(steps)
+                    total[id(each)][0] += others
+                    total[id(each)][1] += tiny
         for each in candidates:
-            steps = _distinct(np.concatenate(each.steps))
+            # Now all steps say which of the space is left.
+            turned = _axes(*total[id(each)], 0.01 * self.tiny[each.neuron])
+            each.axes = each.axes @ turned
+            steps = _distinct(np.concatenate(each.steps) @ turned)
             each.steps = [steps[:: -(-len(steps) // _MOST_STEPS)] if len(steps) else steps]
 
     def _check(self, candidates):
         """Accept directions that no step contradicts; give the others the steps that do."""
         by_neuron = _by_neuron(candidates)
 
-        def of_neuron(number, columns, residual, signs):
+        def of_neuron(number, rows, residual, signs, is_first):
             results = []
             for each in by_neuron[number]:
-                effect = signs * (columns[:, each.columns] @ each.direction)
+                direction = each.direction[:, np.newaxis]
+                effect = signs * self._effects(rows, number, each.columns, direction)[:, 0]
                 largest = effect.max(initial=0.0)
                 wrong = np.flatnonzero(effect < -_ROUNDING * largest)
                 wrong = wrong[np.argsort(effect[wrong])[:_MOST_ADDED]]
-                steps = columns[wrong][:, each.columns] @ each.axes * signs[wrong, np.newaxis]
+                columns = self._columns_of(rows, number, wrong)[:, each.columns]
+                steps = columns @ each.axes * signs[wrong, np.newaxis]
                 results.append((largest, effect.min(initial=0.0), _distinct(steps)))
             return results
 

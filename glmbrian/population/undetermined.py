@@ -19,6 +19,9 @@ from .design import Design
 #: and the information about it is less than that of the second number of steps of Fisher weight 1.
 _LEAST_VARIATION, _LEAST_INFORMATION = 1e-3, 1.0
 
+#: Every so many-th block is looked at first.
+_FIRST = 16
+
 #: Eigenvalues of a basis below this fraction of the largest one are rounding.
 _FLAT = 1e-10
 
@@ -77,7 +80,9 @@ def _listed(numbers):
 
 @dataclass(frozen=True)
 class _Moments:
-    """What one pass over the inputs gives: products of columns, variances and mean squares of sources."""
+    """Products of columns, from some of the steps but divided by the number of all; and variances and mean
+    squares of sources.
+    """
 
     products: NDArray[np.float64] | None
     by_source: dict[str, NDArray[np.float64]]
@@ -111,14 +116,20 @@ def undetermined_directions(
     axes : ndarray of float, shape (n, n_parameters, n_axes)
         Orthogonal to each other in the space of kernels; padded with zeros.
     """
-    moments = _moments(design, all_together, workers)
-    sources = list(_sources(design, moments))
-    smallest = _smallest_together(design, sources, moments.products)
+    sums = _sums(design, workers)
+    limits = np.minimum(_LEAST_VARIATION, _LEAST_INFORMATION / np.maximum(weights, _LEAST_INFORMATION))
+    # What varies enough in some of the blocks does so in all of them: sums of squares only grow.
+    for blocks in design.blocks[::_FIRST], design.blocks:
+        moments = _moments(design, blocks, sums, all_together, workers)
+        sources = list(_sources(design, moments))
+        smallest = _smallest_together(design, sources, moments.products)
+        lowest = min([smallest, *(source.values[0] for source in sources)])
+        if lowest >= limits.max(initial=0.0):
+            return [], np.zeros((design.n, design.n_parameters, 0))
     merged: dict[tuple, list[int]] = {}
     axes: list[list[NDArray[np.float64]]] = []
-    for neuron, weight in enumerate(weights):
+    for neuron, limit in enumerate(limits.tolist()):
         axes.append([])
-        limit = min(_LEAST_VARIATION, _LEAST_INFORMATION / max(weight, _LEAST_INFORMATION))
         for *what, own in _of_neuron(design, moments, sources, used[neuron], limit, smallest < limit):
             merged.setdefault(tuple(what), []).append(neuron)
             axes[-1].append(own)
@@ -135,7 +146,24 @@ def undetermined_directions(
     return found, padded
 
 
-def _moments(design, all_together, workers):
+def _sums(design, workers):
+    """Return for each kernel the variances and the mean squares of its sources, shape (2, n_source)."""
+
+    def of_block(block):
+        sums = {}
+        for name, series in design.inputs.items():
+            x = np.concatenate([series.read(start, stop) for _, start, stop in block]).astype(float)
+            if design.mask is not None:
+                x = x[np.concatenate([design.mask[start:stop] for _, start, stop in block])]
+            sums[name] = np.stack([x.sum(axis=0), np.square(x).sum(axis=0)])
+        return sums
+
+    total = _total(workers.map(of_block, design.blocks))
+    means = {name: own / design.n_rows for name, own in total.items()}
+    return {name: np.stack([own[1] - np.square(own[0]), own[1]]) for name, own in means.items()}
+
+
+def _moments(design, blocks, sums, all_together, workers):
     nobody = np.empty(0, dtype=np.int64)
 
     def of_block(block):
@@ -147,32 +175,28 @@ def _moments(design, all_together, workers):
             for name, columns in design.columns.items():
                 parts = common[:, columns.T].transpose(1, 2, 0)
                 by_source[name] = parts @ parts.swapaxes(1, 2)
-        sums = {}
-        for name, series in design.inputs.items():
-            x = np.concatenate([series.read(start, stop) for _, start, stop in block]).astype(float)
-            if design.mask is not None:
-                x = x[np.concatenate([design.mask[start:stop] for _, start, stop in block])]
-            sums[name] = np.stack([x.sum(axis=0), np.square(x).sum(axis=0)])
-        return common.sum(axis=0), products, by_source, sums
+        return len(common), common.sum(axis=0), products, by_source
 
-    total = None
-    for part in workers.map(of_block, design.blocks):
-        total = part if total is None else _added(total, part)
-    mean, products, by_source, sums = total
-    n = design.n_rows
-    mean = mean / n
+    n_rows, total, products, by_source = _total(workers.map(of_block, blocks))
+    mean, n = total / n_rows, design.n_rows
     if products is not None:
-        products = products / n - np.outer(mean, mean)
+        products = (products - np.outer(mean, total)) / n
         for name, columns in design.columns.items():
             own = columns.T
             by_source[name] = products[own[:, :, np.newaxis], own[:, np.newaxis, :]]
     else:
         for name, columns in design.columns.items():
-            means = mean[columns.T]
-            by_source[name] = by_source[name] / n - means[:, :, np.newaxis] * means[:, np.newaxis, :]
-    squares = {name: own[1] / n for name, own in sums.items()}
-    variances = {name: squares[name] - np.square(own[0] / n) for name, own in sums.items()}
-    return _Moments(products, by_source, variances, squares)
+            own, means = total[columns.T], mean[columns.T]
+            by_source[name] = (by_source[name] - means[:, :, np.newaxis] * own[:, np.newaxis, :]) / n
+    variances = {name: own[0] for name, own in sums.items()}
+    return _Moments(products, by_source, variances, {name: own[1] for name, own in sums.items()})
+
+
+def _total(parts):
+    total = None
+    for part in parts:
+        total = part if total is None else _added(total, part)
+    return total
 
 
 def _added(first, second):

@@ -139,6 +139,11 @@ def _step_at(value, name, timelines):
                 f"{name}: start and stop must be steps, as whole numbers, or times with a unit, such as "
                 f"{value} * second, got {value!r}; of pynapple, pass the IntervalSet itself and not its values"
             )
+        if isinstance(value, str):
+            raise TypeError(
+                f"{name}: start and stop must be steps, as whole numbers, times with a unit, or dates, such as "
+                f"pandas.Timestamp({value!r}) with the time zone of the data, got the string {value!r}"
+            )
         return integer(value, f"{name}: start and stop", -(2**62))
     time, clock = found
     timeline = _timeline_for(clock, name, timelines)

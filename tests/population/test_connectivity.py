@@ -86,7 +86,9 @@ def test_many_parameters_take_their_information_from_a_sample():
     np.testing.assert_array_equal(given.connectivity().statistic, found.statistic)
     given.known_likelihood_ratios = {}
     assert given.connectivity().p_value is None
-    with pytest.raises(AttributeError, match=r"call population.test_connections\(outputs, inputs\)"):
+    with pytest.raises(
+        AttributeError, match=r"call population.test_connections\(outputs, inputs, kernel='coupling'\)"
+    ):
         given.connectivity(test="likelihood-ratio")
     again = given.test_connections(y, inputs, mask)
     np.testing.assert_allclose(again.statistic, found.statistic, atol=0.01)
@@ -206,3 +208,13 @@ def test_nested_models_take_their_inputs_from_one_dict(moved):
             function(y, {"coupling": y}, *kernels)
     with pytest.raises(ValueError, match="^inputs must be left out, or be a dict by name"):
         glm.likelihood_ratio_test(alone, part, y, x)
+
+
+def test_a_copy_without_its_data_says_which_call_computes_the_ratios(moved):
+    y, x, plain, _ = moved
+    copied = pickle.loads(pickle.dumps(plain))
+    with pytest.raises(AttributeError, match=r"test_connections\(outputs, inputs, kernel='stimulus'\)"):
+        copied.connectivity("stimulus", test="likelihood-ratio")
+    # Its data have the same ratios.
+    found = copied.test_connections(y, x, kernel="stimulus")
+    np.testing.assert_allclose(found.statistic, plain.connectivity("stimulus").statistic, atol=1e-6)

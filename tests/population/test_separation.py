@@ -167,3 +167,16 @@ def test_kernels_that_can_replace_each_other_and_constant_inputs():
         ([("stimulus", 1)], True)
     ]
     assert not said
+
+
+def test_what_varies_in_a_few_late_steps_is_determined_and_what_varies_nowhere_is_not():
+    """Long recordings are looked at in some of their blocks first."""
+    rng = np.random.default_rng(5)
+    x = np.repeat(rng.standard_normal(15_000), 20)[:, np.newaxis]  # fast only from one step to the next
+    still = np.sin(np.arange(300_000) / 3e4)[:, np.newaxis]
+    late = still.copy()
+    late[280_000:] += rng.standard_normal((20_000, 1))
+    y = (rng.random((300_000, 1)) < 0.1).astype(np.uint8)
+    for stimulus, is_named in (x, False), (late, False), (still, True):
+        fit, said = fit_with_warnings(y, stimulus, glm.IndicatorBasis(2), tol=1e-4)
+        assert bool(fit.fit_.undetermined) == is_named == any("do not determine" in one for one in said)

@@ -202,6 +202,7 @@ def test_times_that_make_no_sense(times, says):
 @pytest.mark.parametrize(
     "epochs, error, says",
     [
+        ([("2024-01-01", 1 * second)], TypeError, r"epochs\[0\].*pandas.Timestamp\('2024-01-01'\)"),
         ([(0.0, 1.0)], TypeError, r"epochs\[0\]: start and stop must be steps.*IntervalSet itself"),
         (
             nap.IntervalSet(-3, 2),
