@@ -96,7 +96,7 @@ def evaluate(
         u = design.potential(rows, parameters)
         value, slope, weights = likelihood(u, rows.spikes, activation, every > 0)
         gradient = design.gradient(rows, slope)
-        residual = np.abs(slope, out=slope).min(axis=0, initial=np.inf)
+        residual = _lowest(np.abs(slope, out=slope))
         if not every:
             return value, gradient, residual, None, None
         diagonal = np.empty_like(gradient)
@@ -133,6 +133,14 @@ def evaluate(
     if information is not None:
         _set_diagonal(information, diagonal)
     return Evaluation(value, gradient, smallest, information)
+
+
+def _lowest(values):
+    """Return the smallest of each column, (n,): by halves, many times as fast as row by row."""
+    while len(values) > 1:
+        half = -(-len(values) // 2)
+        values = np.minimum(values[:half], values[-half:])
+    return values[0]
 
 
 def _add_information(information, samples, free, workers):

@@ -155,7 +155,7 @@ def _sums(design, workers):
             x = np.concatenate([series.read(start, stop) for _, start, stop in block]).astype(float)
             if design.mask is not None:
                 x = x[np.concatenate([design.mask[start:stop] for _, start, stop in block])]
-            sums[name] = np.stack([x.sum(axis=0), np.square(x).sum(axis=0)])
+            sums[name] = np.stack([np.ones(len(x)) @ x, np.einsum("tn,tn->n", x, x)])
         return sums
 
     total = _total(workers.map(of_block, design.blocks))
