@@ -65,6 +65,6 @@ def spike_steps(
         raise ValueError(
             f"a GLM neuron spikes at most once per step, but with dt = {dt * second} unit {name!r} "
             f"has several spikes in {n_steps_shared} step(s){others}: "
-            f"{smaller if interval > 0 else ''}pass collisions='clip' to keep one spike per step"
+            f"{smaller if interval > 0 else ''}keep one spike per step, Recording.trains(dt, collisions='clip')"
         )
     return steps, n_steps
