@@ -10,6 +10,8 @@ from typing import Any
 
 from brian2 import Quantity, defaultclock, ms, second
 
+from ..core.bases import Basis
+from ..core.lags import has_unit
 from .arguments import check_brian_arguments
 
 #: Brian's default time step, until the user sets another.
@@ -67,6 +69,16 @@ def neuron_clock(dt: Quantity | None, given: Mapping[str, Any]) -> dict[str, Qua
             "dt out, fit to data in other steps, or correct population.dt"
         )
     return {}
+
+
+def require_step_of_basis(basis: Basis | None, dt: Quantity | None, name: str) -> None:
+    """Raise if a `basis` was made from times for steps other than `dt`."""
+    if basis is None or dt is None or not has_unit(basis.dt) or is_same_step(basis.dt, dt):
+        return
+    raise ValueError(
+        f"{name} was made for steps of {basis.dt}, but steps are {dt} here: make it with dt={dt}, or in numbers "
+        "of steps"
+    )
 
 
 def require_step(group: Any, dt: Quantity | None, name: str) -> None:

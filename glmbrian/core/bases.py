@@ -39,6 +39,8 @@ class Basis:
         Number of lags (the paper's tau_y).
     n_basis : int
         Number of functions (the paper's K).
+    dt : quantity or None
+        The time step, if the basis was made from times.  Neurons and fits with another step refuse it.
 
     Raises
     ------
@@ -64,6 +66,9 @@ class Basis:
     """
 
     matrix: NDArray[np.float64]
+
+    #: The time step of a basis that was made from times, which is right only in these steps; else None.
+    dt: Any = None
 
     def __init__(self, matrix: ArrayLike) -> None:
         values = finite_array(matrix, "matrix", ("window", "n_basis")).copy()
@@ -164,6 +169,7 @@ class IndicatorBasis(Basis):
         window = window_in_steps(window, dt)
         _check_size(window, window)
         super().__init__(np.eye(window))
+        self.dt = dt if has_unit(dt) else None
 
 
 class RaisedCosineBasis(Basis):
@@ -246,9 +252,10 @@ class RaisedCosineBasis(Basis):
             in_steps(value, name, dt)
             for value, name in [(c, "c"), (last_peak, "last_peak"), (first_peak, "first_peak")]
         )
+        step = None
         if has_unit(dt):
             check_time_step(dt)
-            dt = None if a is None else 1.0  # all is in steps now
+            step, dt = dt, None if a is None else 1.0  # all is in steps now
         peaks = last_peak is not None or first_peak is not None or window is None
         if peaks and (a is not None or dt is not None):
             raise ValueError(
@@ -261,6 +268,7 @@ class RaisedCosineBasis(Basis):
         else:
             matrix = _on_given_axis(n_basis, window, a, c, dt)
         super().__init__(normalised(matrix, normalise))
+        self.dt = step
 
 
 def _on_given_axis(n_basis, window, a, c, dt):
@@ -349,10 +357,16 @@ class ExponentialBasis(Basis):
         if tau_rise is not None:
             matrix /= peaks
         super().__init__(normalised(matrix, normalise))
+        self.dt = dt if has_unit(dt) else None
 
 
 def _check_size(window, n_basis):
     check_size(window * n_basis, "n_basis, window: values of the basis", "take fewer lags or functions")
+
+
+def plain_basis(basis: Basis) -> Basis:
+    """Return a basis with this matrix and nothing else: of no class of the user's, for steps of any length."""
+    return Basis(basis.matrix)
 
 
 def as_basis(basis: Any, name: str) -> Basis:

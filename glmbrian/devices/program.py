@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from ..brian.headers import native_header
 from ..brian.internals import cpp_preferences, signature, without_python
 from ..core.adversarial import to_job
-from ..core.bases import Basis
+from ..core.bases import plain_basis
 from ..support.cache import content_key, find_or_build
 from ..support.processes import how_it_ended, lines_of, watched
 from ..support.progress import Progress, Silent
@@ -262,21 +262,18 @@ def code_only(network: Network) -> Network:
     classes and functions.
     """
 
-    def plain(basis):
-        return basis and Basis(basis.matrix)
-
     activation = network.activation
     return replace(
         network,
-        basis=plain(network.basis),
-        feedback_basis=plain(network.feedback_basis),
+        basis=plain_basis(network.basis),
+        feedback_basis=network.feedback_basis and plain_basis(network.feedback_basis),
         objective=SimpleNamespace(  # type: ignore[arg-type]
             name=network.objective.name, cpp=network.objective.cpp
         ),
         hidden=replace(
             network.hidden,
-            basis=plain(network.hidden.basis),
-            feedback_basis=plain(network.hidden.feedback_basis),
+            basis=network.hidden.basis and plain_basis(network.hidden.basis),
+            feedback_basis=network.hidden.feedback_basis and plain_basis(network.hidden.feedback_basis),
             credit=SimpleNamespace(name=network.credit.name, cpp=network.credit.cpp),  # type: ignore[arg-type]
         ),
         activation=replace(

@@ -15,6 +15,7 @@ from ..brian.encoder import RateEncoder
 from ..brian.internals import SCHEDULE, runtime_device, use_numpy
 from ..brian.neurons import GLMNeurons
 from ..brian.synapses import GLMSynapses
+from ..core.bases import plain_basis
 from ..core.credit import Baseline
 from ..core.layers import Presentation
 from ..core.likelihoods import feedback_gradient, input_gradient, weight_gradient
@@ -113,8 +114,8 @@ class _Simulation:
         self.layers = [
             GLMNeurons(
                 layer.n,
-                layer.basis,
-                feedback_basis=layer.feedback_basis,
+                plain_basis(layer.basis),
+                feedback_basis=layer.feedback_basis and plain_basis(layer.feedback_basis),
                 activation=network.activation,
                 random_state=0,
                 stream=name,

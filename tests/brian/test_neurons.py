@@ -23,6 +23,7 @@ from brian2 import (
     prefs,
     set_device,
 )
+from brian2.core.base import BrianObjectException
 from brian2.utils.logger import catch_logs
 from conftest import levels_above_draws
 
@@ -550,3 +551,29 @@ def test_the_former_name_of_the_feedback_basis():
         assert neurons.feedback is BASIS
     with pytest.raises(TypeError, match="feedback is the former name of feedback_basis"):
         glm.GLMNeurons(2, BASIS, feedback=BASIS, feedback_basis=BASIS)
+
+
+@pytest.mark.parametrize(
+    "basis",
+    [
+        glm.RaisedCosineBasis(3, window=10 * ms, last_peak=5 * ms, dt=1 * ms),
+        glm.ExponentialBasis(4 * ms, 10 * ms, dt=1 * ms),
+        glm.IndicatorBasis(3 * ms, dt=1 * ms),
+    ],
+    ids=repr,
+)
+def test_a_basis_of_times_is_for_its_own_steps(basis):
+    other = glm.IndicatorBasis(2)
+    for kernels, feedback, name in [(basis, other, "kernels"), (other, basis, "feedback_basis")]:
+        neurons = glm.GLMNeurons(1, kernels, feedback, dt=2 * ms)
+        with pytest.raises(BrianObjectException) as caught:
+            Network(neurons).run(2 * ms)
+        assert str(caught.value.__cause__).startswith(name)
+        assert "was made for steps of 1. ms, but steps are 2. ms here" in str(caught.value.__cause__)
+        trains = np.arange(40)[:, np.newaxis] % 3 == 0
+        with pytest.raises(ValueError, match=f"^{name}.* was made for steps of 1. ms"):
+            glm.fit_population(trains, trains, kernels, feedback, dt=2 * ms)
+    Network(glm.GLMNeurons(1, basis, basis, dt=1 * ms)).run(2 * ms)
+    # The steps of a classifier have no duration.
+    settings = dict(n_steps=4, basis=basis, n_epochs=1, device="runtime", random_state=0, verbose=False)
+    glm.GLMClassifier(**settings).fit(np.eye(2), [0, 1])
