@@ -95,7 +95,9 @@ def check_trains(series: Series, name: str) -> None:
     for start, stop in _parts(series):
         part = series.read(start, stop)
         if not np.all((part == 0) | (part == 1)):
-            raise ValueError(f"{name} must hold only 0 and 1")
+            raise ValueError(
+                f"{name} must hold only 0 and 1: use shorter steps, or np.minimum({name}, 1) if these are counts"
+            )
 
 
 def check_inputs(

@@ -273,7 +273,8 @@ def _common_step(sources, dt):
         if not is_same_step(step, first) and abs(float(step - first)) > rounding:
             raise ValueError(
                 f"{name} is in steps of {step}, and {first_name} "
-                f"{'is' if first_name == 'dt' else 'in steps of'} {first}; bin all data in the same steps"
+                f"{'is' if first_name == 'dt' else 'in steps of'} {first}; bring all data to the same steps: bin "
+                f"spikes in them, and take samples at their times (in pynapple, stimulus.interpolate(counts))"
                 + ("" if dt is not None else ", or give dt to bin recordings in")
             )
     return next(iter(known.values()), None)
@@ -321,6 +322,12 @@ def _advice(sources, timelines, first, name, dt):
         return "They have no time in common: are both counted from the same start?"
     shift = (other.time(0) - one.time(0)) / step % 1.0
     both_are_samples = one.samples is not None and other.samples is not None
+    if one.breaks.size != other.breaks.size:
+        gappy, whole = (first, name) if one.breaks.size > other.breaks.size else (name, first)
+        return (
+            f"{gappy} has gaps that {whole} does not have: cut all data to the same pieces (in pynapple, "
+            f"{whole}.restrict({gappy}.time_support))"
+        )
     if both_are_samples and min(shift, 1.0 - shift) > STEP_ROUNDING:
         return (
             f"Their steps are shifted against each other by {shift:.3g} of a step: bin both in the same "
@@ -341,7 +348,7 @@ def _advice(sources, timelines, first, name, dt):
         )
         for each in (first, name)
     ]
-    return f"Take the common part: {' and '.join(cuts)}"
+    return f"Take the common part of all data: {' and '.join(cuts)}"
 
 
 def _as_code(time, clock):

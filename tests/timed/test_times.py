@@ -56,12 +56,12 @@ def score(outputs, inputs, dt=None, **known):
 def test_the_advice_cuts_out_the_common_part(outputs, inputs):
     """The code in the message gives the same as the arrays from 1 s to 3 s."""
     with pytest.raises(
-        ValueError, match="must cover the same time as .*Take the common part: "
+        ValueError, match="must cover the same time as .*Take the common part of all data: "
     ) as caught:
         score(outputs, inputs, 10 * ms)
     known = {"inputs": {"stimulus": inputs}, "outputs": outputs, "nap": nap, "pd": pd, "second": second}
     cut = {}
-    for code in str(caught.value).split("Take the common part: ")[1].split(" and "):
+    for code in str(caught.value).split("Take the common part of all data: ")[1].split(" and "):
         code, _, name = code.partition(" for ")
         name = name or code[: code.index("]") + 1 if code.startswith("inputs") else code.index(".")]
         cut[name] = eval(code, known | {"recording": eval(name, known)})
