@@ -98,8 +98,8 @@ class CppStandalone(CompiledDevice):
         # Brian's makefile gets a target that runs, and the usual name.
         # Where file names ignore case, the two names are the same file.
         text = (folder / "makefile").read_text().replace(" makefile", " Makefile")
-        # Brian's default preferences name folders of this Python environment.
-        text = re.sub(rf' \S*"{re.escape(sys.prefix)}/(include|lib)"', "", text)
+        # Brian's default preferences name folders of this Python environment, before Brian 2.6 without quotes.
+        text = re.sub(rf' \S*"?{re.escape(sys.prefix)}/(include|lib)"?(?=\s)', "", text)
         (folder / "makefile").unlink()
         (folder / "Makefile").write_text(text + "\nrun: all\n\t./$(PROGRAM)\n\n.PHONY: run\n")
 
