@@ -1,6 +1,7 @@
 """The architecture: what each module may know about the others."""
 
 import ast
+import sys
 from pathlib import Path
 
 import pytest
@@ -142,3 +143,36 @@ def patched_names(tree):
 @pytest.mark.parametrize("path", TESTS, ids=[path.stem for path in TESTS])
 def test_tests_patch_no_private_names(path):
     assert [name for name in patched_names(ast.parse(path.read_text())) if is_private(name)] == []
+
+
+#: What every environment with tests has: what the package needs, and what its extra "test" brings.
+INSTALLED = {
+    "brian2", "hypothesis", "joblib", "matplotlib", "mpmath", "nbclient", "nbformat", "numpy", "pytest",
+    "scipy", "sklearn", "threadpoolctl",
+}  # fmt: skip
+
+#: What tests import from files beside them, and from the benchmarks.
+OURS = {
+    name
+    for folder in (Path(__file__).parent, Path(__file__).parents[1] / "benchmarks")
+    for path in folder.rglob("*.py")
+    for name in (path.stem, path.parent.name)
+} | {"glmbrian"}
+
+
+def outside_imports(tree):
+    """Return the packages, other than Python's own, that a module imports when it is imported."""
+    names = set()
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            names |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names.add(node.module)
+    names = {name.partition(".")[0] for name in names}
+    return names - set(sys.stdlib_module_names)
+
+
+@pytest.mark.parametrize("path", TESTS, ids=[path.stem for path in TESTS])
+def test_optional_packages_are_imported_with_importorskip(path):
+    """Otherwise the tests end with an error where one of these packages is missing."""
+    assert outside_imports(ast.parse(path.read_text())) <= INSTALLED | OURS

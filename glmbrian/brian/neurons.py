@@ -53,7 +53,7 @@ from .ring import RING, add_ring, ring_buffer, ring_values, ring_variables
 from .step_order import POTENTIAL_IS_COMPUTED, check_neurons
 from .streams import warn_of_equal_draws
 from .target import add_index_alias, current_target, index_name, shared_flag
-from .time_steps import require_step, require_step_of_basis
+from .time_steps import require_step, require_steps_of_bases
 from .write_through import WriteThrough
 
 _OUTPUT_DRAWS = 1
@@ -472,9 +472,7 @@ class GLMNeurons(Described, NeuronGroup):
     def before_run(self, run_namespace: Any) -> None:
         # A population sets `fitted_dt`: its parameters are valid only for that step.
         require_step(self, self.fitted_dt, "neurons")
-        for name, basis in self.kernels.items():
-            require_step_of_basis(basis, self.clock.dt, f"kernels[{name!r}]")
-        require_step_of_basis(self.feedback_basis, self.clock.dt, "feedback_basis")
+        require_steps_of_bases(self.kernels, self.feedback_basis, self.clock.dt)
         try:
             self.resolve_all(self._drive_names, run_namespace)
         except KeyError as error:

@@ -71,14 +71,18 @@ def neuron_clock(dt: Quantity | None, given: Mapping[str, Any]) -> dict[str, Qua
     return {}
 
 
-def require_step_of_basis(basis: Basis | None, dt: Quantity | None, name: str) -> None:
-    """Raise if a `basis` was made from times for steps other than `dt`."""
-    if basis is None or dt is None or not has_unit(basis.dt) or is_same_step(basis.dt, dt):
-        return
-    raise ValueError(
-        f"{name} was made for steps of {basis.dt}, but steps are {dt} here: make it with dt={dt}, or in numbers "
-        "of steps"
-    )
+def require_steps_of_bases(
+    kernels: Mapping[str, Basis], feedback_basis: Basis | None, dt: Quantity | None
+) -> None:
+    """Raise if a basis was made from times for steps other than `dt`."""
+    bases: dict[str, Basis | None] = {f"kernels[{name!r}]": basis for name, basis in kernels.items()}
+    for name, basis in {**bases, "feedback_basis": feedback_basis}.items():
+        if basis is None or dt is None or not has_unit(basis.dt) or is_same_step(basis.dt, dt):
+            continue
+        raise ValueError(
+            f"{name} was made for steps of {basis.dt}, but steps are {dt} here: make it with dt={dt}, or in numbers "
+            "of steps"
+        )
 
 
 def require_step(group: Any, dt: Quantity | None, name: str) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..brian.connectivity import find_pairs
 from ..brian.neurons import stacked
-from ..brian.time_steps import require_step_of_basis
+from ..brian.time_steps import require_steps_of_bases
 from ..core.activations import Activation, get_activation
 from ..core.bases import Basis, as_basis
 from ..support.validation import choice, flag, real, warn
@@ -70,9 +70,7 @@ class FitTask:
         data = recorded(outputs, inputs, self.kernels, dt, mask, epochs, window=window)
         require_steps_in_rows(data)
         self.inputs, self.outputs, self.dt = data.inputs, data.outputs, data.dt
-        for name, basis in self.kernels.items():
-            require_step_of_basis(basis, self.dt, f"kernels[{name!r}]")
-        require_step_of_basis(self.feedback_basis, self.dt, "feedback_basis")
+        require_steps_of_bases(self.kernels, self.feedback_basis, self.dt)
         self.n_steps, self.n = data.n_steps, data.outputs.n_units
         if self.n == 0:
             raise ValueError("outputs must have at least one neuron")

@@ -3,11 +3,12 @@
 from contextlib import nullcontext
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
 import glmbrian as glm
+
+pd = pytest.importorskip("pandas", reason="pandas is not installed")
 
 RANDOM = np.random.default_rng(0)
 REALS = pd.DataFrame(RANDOM.random((30, 4)), columns=list("abcd"))
