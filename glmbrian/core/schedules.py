@@ -1,84 +1,135 @@
 """Schedules of the learning rate: factors of the rate as training proceeds."""
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..support.validation import check_size, choice, finite_array
-
-#: From the fraction of training that is done, 0 to 1, to a factor of the learning rate.
-Schedule = Callable[[float], float]
-
-#: The built-in schedules by name; None leaves the rate as it is.
-SCHEDULES: dict[str, Schedule | None] = {
-    "constant": None,
-    "linear": lambda done: 1.0 - done,
-}
+from ..support.validation import choice, real
 
 _NAME = "learning_rate_schedule"
 
 
-def get_schedule(schedule: str | Schedule) -> Schedule | None:
-    """Return the schedule with this name; a function is returned unchanged."""
-    if callable(schedule):
-        return schedule
-    return SCHEDULES[choice(schedule, f"{_NAME} (unless it is a function)", SCHEDULES)]
+class Schedule(ABC):
+    """What the learning rate is multiplied by, given the fraction of training that is done.
+
+    Attributes
+    ----------
+    name : str
+    cpp : str
+        The same as a C++ expression in ``done``; "" if there is none.
+    """
+
+    name: ClassVar[str]
+    cpp: ClassVar[str] = ""
+
+    @abstractmethod
+    def factor(self, done: float) -> float:
+        """Return the factor, at least 0, when the fraction `done` of training is done."""
 
 
-def rate_factors(
-    schedule: str | Schedule, first: int, n: int, n_planned: int
-) -> NDArray[np.float64] | None:
-    """Return the factors of the learning rate in `n` presentations; None if it stays the same.
+class Constant(Schedule):
+    """The learning rate stays as it is."""
+
+    name = "constant"
+    cpp = "1.0"
+
+    def factor(self, done):
+        return 1.0
+
+
+class Linear(Schedule):
+    """The learning rate falls to 0 along a line."""
+
+    name = "linear"
+    cpp = "1.0 - done"
+
+    def factor(self, done):
+        return 1.0 - done
+
+
+class Cosine(Schedule):
+    """The learning rate falls to 0 along half a period of a cosine."""
+
+    name = "cosine"
+    cpp = "0.5 + 0.5 * std::cos(3.141592653589793 * done)"
+
+    def factor(self, done):
+        return 0.5 + 0.5 * math.cos(math.pi * done)
+
+
+@dataclass(frozen=True)
+class OwnSchedule(Schedule):
+    """A function of the user's own.
 
     Parameters
     ----------
-    schedule : str or callable
-    first : int
-        Number of the first presentation.
-    n : int
-    n_planned : int
-        Presentations that make up all of training; the fraction done stays at 1 after them.
+    function : callable
+        From the fraction of training that is done, 0 to 1, to a factor of the learning rate.
+    """
 
-    Returns
-    -------
-    ndarray of float, shape (n,), optional
+    function: Callable[[float], float]
+    name = "function"
+
+    def factor(self, done):
+        try:
+            value = self.function(done)
+        except TypeError as error:
+            # Probably it is not a function of one number.
+            raise TypeError(
+                f"{_NAME} must be one of {', '.join(map(repr, SCHEDULES))} or a function of the fraction of "
+                f"training that is done, but calling {self.function!r} raised a TypeError: {error}"
+            ) from error
+        return real(value, f"the values of {_NAME}", 0)
+
+
+#: The schedules that `learning_rate_schedule` may name.
+SCHEDULES: dict[str, Schedule] = {kind.name: kind() for kind in (Constant, Linear, Cosine)}
+
+#: Where a user's function is tried before anything is compiled.
+_N_TRIED = 101
+
+
+def get_schedule(schedule: str | Schedule | Callable[[float], float]) -> Schedule:
+    """Return the schedule with this name, or that uses this function.
 
     Raises
     ------
     TypeError, ValueError
-        If the schedule returns anything but a finite number of at least 0, or there are too many
-        presentations.
+        If it is neither, or the function does not return finite numbers of at least 0.
 
     Examples
     --------
-    >>> rate_factors("linear", first=2, n=3, n_planned=4)
-    array([0.5 , 0.25, 0.  ])
+    >>> get_schedule("linear").factor(0.25), get_schedule(lambda done: (1 - done) ** 2).factor(0.5)
+    (0.75, 0.25)
     """
-    factor_of = get_schedule(schedule)
-    if factor_of is None:
-        return None
-    check_size(n, f"{_NAME}, n_epochs: factors of the rate", "use 'constant', or fewer epochs")
-    done = np.minimum((first + np.arange(n)) / n_planned, 1.0)
-    try:
-        values = [factor_of(fraction) for fraction in done.tolist()]
-    except TypeError as error:
-        # Probably it is not a function of one number.
-        raise TypeError(
-            f"{_NAME} must be one of {', '.join(map(repr, SCHEDULES))} or a function of the fraction of "
-            f"training that is done, but calling {schedule!r} raised a TypeError: {error}"
-        ) from error
-    factors = finite_array(values, f"the values of {_NAME}", (n,))
-    if np.any(factors < 0):
-        raise ValueError(f"the values of {_NAME} must be at least 0, got {factors.min()}")
-    return factors
+    if isinstance(schedule, Schedule):
+        return schedule
+    if not callable(schedule):
+        return SCHEDULES[choice(schedule, f"{_NAME} (unless it is a function)", SCHEDULES)]
+    own = OwnSchedule(schedule)
+    for n in range(_N_TRIED):
+        own.factor(n / (_N_TRIED - 1))
+    return own
 
 
-def schedule_to_save(schedule: str | Schedule) -> str:
+def schedule_to_save(schedule: str | Schedule | Callable[[float], float]) -> str:
     """Return the name under which a schedule is saved; raise a ValueError for a function."""
-    if callable(schedule):
+    name = schedule if isinstance(schedule, str) else get_schedule(schedule).name
+    if name not in SCHEDULES:
         raise ValueError(
-            f"learning_rate_schedule must be one of {', '.join(SCHEDULES)} to be saved, got a "
+            f"{_NAME} must be one of {', '.join(SCHEDULES)} to be saved, got a "
             "function; a trained classifier no longer needs it, so set it to 'constant' first"
         )
-    return schedule
+    return name
+
+
+def rate_factors(schedule, first, n, n_planned):
+    """Return the factors of the learning rate in `n` presentations; None if it stays the same."""
+    schedule = get_schedule(schedule)
+    if schedule.name == "constant":
+        return None
+    return np.array([schedule.factor(min(p / n_planned, 1.0)) for p in range(first, first + n)])
