@@ -9,6 +9,7 @@ find_former_names()
 
 __all__ = [
     "Activation",
+    "Adam",
     "Basis",
     "ConfidentDecision",
     "CustomBasis",
@@ -20,9 +21,11 @@ __all__ = [
     "GLMSynapses",
     "IndicatorBasis",
     "Objective",
-    "RaisedCosineBasis",
+    "Optimizer",
     "PAPER_SETTINGS",
+    "RaisedCosineBasis",
     "RateEncoder",
+    "SGD",
     "Trainer",
     "__version__",
     "compare",
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
     from .core.activations import Activation, get_activation
     from .core.bases import Basis, CustomBasis, ExponentialBasis, IndicatorBasis, RaisedCosineBasis
     from .core.objectives import Objective
+    from .core.optimisers import SGD, Adam, Optimizer
     from .population.comparing import compare, likelihood_ratio_test
     from .population.fitting import fit_population
     from .population.population import GLMPopulation
@@ -71,6 +75,9 @@ _HOMES = {
     "GLMSynapses": "brian.synapses",
     "IndicatorBasis": "core.bases",
     "Objective": "core.objectives",
+    "Adam": "core.optimisers",
+    "Optimizer": "core.optimisers",
+    "SGD": "core.optimisers",
     "RaisedCosineBasis": "core.bases",
     "PAPER_SETTINGS": "classifier.classifier",
     "RateEncoder": "brian.encoder",

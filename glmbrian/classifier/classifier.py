@@ -16,7 +16,9 @@ from ..core.bases import Basis
 from ..core.credit import Credit
 from ..core.decisions import REJECTED, Decisions, is_silent, measures
 from ..core.objectives import Objective, get_objective
+from ..core.optimisers import Optimizer
 from ..core.schedules import Schedule
+from ..core.updates import OptimizerState
 from ..devices import exporting_devices, get_device, recording_device
 from ..devices.problem import Outcome, Trace
 from ..support.floating_point import underflow_is_zero
@@ -48,6 +50,13 @@ PAPER_SETTINGS = {
 }
 
 
+#: Attributes that not all fitted classifiers have.
+_OPTIONAL_RESULTS = (
+    *("decisions_", "timing_", "feature_names_in_"),
+    *("validation_scores_", "optimizer_state_"),
+)
+
+
 class GLMClassifier(ClassifierMixin, BaseEstimator):
     """Spiking classifier trained by maximum likelihood, with one output neuron per class.
 
@@ -72,7 +81,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
     learning_rate : float
     n_epochs : int
     batch_size : int
-        An update is `learning_rate` times the mean gradient of a batch.
+        An update follows the mean gradient of a batch of so many presentations.
     weight_scale : float
         Weights start uniform between plus and minus this.
     bias_init : float, "auto" or "uniform"
@@ -158,6 +167,12 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         log-likelihood most, to first order, at the current parameters.  Only `budget` is required.
         Needs an objective that clamps the outputs, and a `credit` with a gradient in the spikes;
         not available on GeNN.
+    optimizer : {"sgd", "momentum", "adam"} or Optimizer
+        How the gradient of a batch changes the parameters: `SGD()`, ``SGD(momentum=0.9)``, `Adam()`, or
+        your own (see `Optimizer`).  `learning_rate` is the step size of all.  GeNN trains with "sgd" only.
+    clip_norm : float, optional
+        The largest norm of the mean gradient of a batch, over all parameters; longer ones are shortened to it.
+        Not available on GeNN.
 
     Attributes
     ----------
@@ -179,6 +194,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         by their `sample_weight`.
     n_presentations_ : int
         Presentations learned from so far; `partial_fit` continues the numbering from here.
+    optimizer_state_ : glmbrian.core.updates.OptimizerState
+        What the optimiser remembers, from which `partial_fit` continues.
     streams_ : glmbrian.classifier.streams.Streams
         Keys of the random numbers.
     scaler_ : sklearn.preprocessing.MinMaxScaler or None
@@ -216,6 +233,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
     n_presentations_: int
     streams_: Streams
     validation_scores_: NDArray[np.float64]
+    optimizer_state_: OptimizerState
     timing_: dict[str, Any]
     decisions_: Decisions
     n_features_in_: int
@@ -260,6 +278,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         tol: float = 1e-4,
         adversarial: Mapping[str, Any] | None = None,
         target_start: int | None = None,
+        optimizer: str | Optimizer = "sgd",
+        clip_norm: float | None = None,
     ) -> None:
         self.decoding = decoding
         self.n_steps = n_steps
@@ -295,6 +315,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         self.tol = tol
         self.adversarial = adversarial
         self.target_start = target_start
+        self.optimizer = optimizer
+        self.clip_norm = clip_norm
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -499,7 +521,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         True
         """
         # Earlier decisions and timing belong to other parameters.
-        for name in ("decisions_", "timing_", "feature_names_in_", "validation_scores_"):
+        for name in _OPTIONAL_RESULTS:
             self.__dict__.pop(name, None)
         self.weights_ = learned.parameters.weights
         self.bias_ = learned.parameters.bias
@@ -517,6 +539,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         self.inputs_seen_ = learned.inputs_seen
         if learned.timing is not None:
             self.timing_ = asdict(learned.timing)
+        if learned.optimizer_state is not None:
+            self.optimizer_state_ = learned.optimizer_state
         if learned.validation_scores is not None:
             self.validation_scores_ = learned.validation_scores
         if learned.feature_names is not None:

@@ -17,7 +17,9 @@ from ..core.adversarial import adversarial_to_save, from_job, get_adversarial
 from ..core.bases import CustomBasis
 from ..core.credit import credit_to_save
 from ..core.objectives import objective_to_save
-from ..core.schedules import schedule_to_save
+from ..core.optimisers import get_optimizer, optimizer_from_file, optimizer_to_save
+from ..core.schedules import get_schedule, schedule_to_save
+from ..core.updates import OptimizerState
 from ..devices import get_device
 from ..devices.problem import LARGEST
 from ..support.storage import FORMAT, as_path, reading, save_npz
@@ -32,7 +34,7 @@ from .settings import (
     make_basis,
     n_averaged_epochs,
 )
-from .training import fitted_network
+from .training import fitted_network, learned_parameters
 
 if TYPE_CHECKING:
     from .classifier import GLMClassifier
@@ -65,6 +67,9 @@ def save_classifier(classifier: "GLMClassifier", path: str | Path) -> None:
         content["hidden_basis"] = layers[0].basis.matrix
         if layers[0].feedback_basis is not None:
             content["hidden_feedback_basis"] = layers[0].feedback_basis.matrix
+    state = getattr(classifier, "optimizer_state_", None)
+    if state is not None and state.optimizer == get_optimizer(classifier.optimizer):
+        content["optimizer_state"] = state.to_vector()
     if hasattr(classifier, "validation_scores_"):
         content["validation_scores"] = classifier.validation_scores_
     scaler = classifier.scaler_
@@ -82,6 +87,7 @@ def check_can_be_saved(classifier: "GLMClassifier") -> None:
     credit_to_save(classifier.credit)
     schedule_to_save(classifier.learning_rate_schedule)
     adversarial_to_save(classifier.adversarial)
+    optimizer_to_save(classifier.optimizer)
 
 
 def _config(classifier):
@@ -91,6 +97,7 @@ def _config(classifier):
     parameters["credit"] = credit_to_save(classifier.credit)
     parameters["learning_rate_schedule"] = schedule_to_save(classifier.learning_rate_schedule)
     parameters["adversarial"] = adversarial_to_save(classifier.adversarial)
+    parameters["optimizer"] = optimizer_to_save(classifier.optimizer)
     parameters["hidden"] = [int(size) for size in classifier.hidden]
     # JSON keeps every bit of a float.
     for name in _BASES:
@@ -134,6 +141,7 @@ def load_classifier(kind: type["GLMClassifier"], path: str | Path) -> "GLMClassi
 
 def _restored(kind, saved):
     classifier = kind(**saved.parameters)
+    classifier.optimizer = optimizer_from_file(classifier.optimizer)
     for name in _BASES:
         if getattr(classifier, name) is not None:
             setattr(classifier, name, CustomBasis(getattr(classifier, name)))
@@ -161,6 +169,13 @@ def _restored(kind, saved):
         )
     )
     fitted_network(classifier)  # raises if it is too large
+    if saved.optimizer_state is not None:
+        classifier.optimizer_state_ = OptimizerState.from_vector(
+            saved.optimizer_state,
+            get_optimizer(classifier.optimizer),
+            1,
+            learned_parameters(classifier).arrays_of_all,
+        )
     if input_range is not None:
         scaled(classifier, input_range)  # raises unless scale_inputs is True
     elif classifier.scale_inputs and saved.inputs_seen and saved.inputs_seen.kind != "trains":
@@ -182,7 +197,7 @@ def _load_exported(kind, folder):
         saved = SavedModel.read(folder / EXPORTED, signature(kind).parameters)
         classifier = _restored(kind, saved)
         network = fitted_network(classifier)
-        parameters, history, run = get_device(classifier.device).read_exported(
+        parameters, history, state, run = get_device(classifier.device).read_exported(
             network, folder, saved.has_checksum
         )
         streams, n_presentations = adopt_settings(classifier, run, len(history))
@@ -205,6 +220,7 @@ def _load_exported(kind, folder):
                 feature_names=getattr(classifier, "feature_names_in_", None),
                 hidden_basis=saved.hidden_basis,
                 hidden_feedback=saved.hidden_feedback,
+                optimizer_state=replace(state, optimizer=get_optimizer(classifier.optimizer)),
             )
         )
     return classifier
@@ -233,8 +249,18 @@ def adopt_settings(classifier, run, n_epochs):
     n_averaged = int(run.get("n_averaged", 0))
     if n_averaged != n_averaged_epochs(classifier):
         classifier.average = n_averaged / classifier.n_epochs
-    if run.get("rate_schedule") == "0":
-        classifier.learning_rate_schedule = "constant"
+    schedule = run.get("learning_rate_schedule", "function")
+    if run.get("rate_schedule") == "0":  # an older program
+        schedule = "constant"
+    if schedule not in ("function", get_schedule(classifier.learning_rate_schedule).name):
+        classifier.learning_rate_schedule = schedule
+    if "clip_norm" in run:  # older programs know neither
+        classifier.clip_norm = float(run["clip_norm"]) or None
+        optimizer = get_optimizer(classifier.optimizer)
+        values = [float(value) for value in run["optimizer_settings"].split(",")]
+        changed = optimizer.with_settings(values)
+        if changed != optimizer:
+            classifier.optimizer = changed
     if run.get("weighted") == "0":
         classifier.class_weight = None
     adversarial = from_job(run)

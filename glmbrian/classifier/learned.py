@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.preprocessing import MinMaxScaler
 
 from ..core.bases import Basis
+from ..core.updates import OptimizerState
 from ..devices.problem import Parameters, Timing
 from .input_range import InputRange
 from .streams import Streams
@@ -60,6 +61,8 @@ class Learned:
     validation_scores : ndarray of float, shape (n_epochs,), optional
     hidden_basis, hidden_feedback : Basis, optional
         Bases of the hidden layers' kernels, and of their feedback kernels.
+    optimizer_state : OptimizerState, optional
+        From which `partial_fit` continues.
     """
 
     parameters: Parameters
@@ -75,6 +78,7 @@ class Learned:
     hidden_basis: Basis | None = None
     hidden_feedback: Basis | None = None
     validation_scores: np.ndarray | None = None
+    optimizer_state: OptimizerState | None = None
 
     @property
     def hidden_layers(self) -> list[HiddenLayer]:

@@ -33,10 +33,11 @@ _KINDS = {
     "validation_scores": "f",
     "hidden_basis": "f",
     "hidden_feedback_basis": "f",
+    "optimizer_state": "f",
 }
 _OPTIONAL = (
     *("input_range", "feature_names", "validation_scores"),
-    *("hidden_basis", "hidden_feedback_basis"),
+    *("hidden_basis", "hidden_feedback_basis", "optimizer_state"),
 )
 
 #: The parts that each hidden layer has, by its number.
@@ -60,7 +61,7 @@ _LATER_PARAMETERS = (
     *("hidden", "hidden_basis", "hidden_feedback", "credit"),
     *("learning_rate_schedule", "average", "weight_decay"),
     *("early_stopping", "validation_fraction", "n_iter_no_change", "tol"),
-    *("adversarial", "target_start"),
+    *("adversarial", "target_start", "optimizer", "clip_norm"),
 )
 
 
@@ -80,6 +81,8 @@ class SavedModel:
         Files of version 0.1 have none.
     hidden_basis, hidden_feedback : Basis, optional
     validation_scores : ndarray of float, shape (n_epochs,), optional
+    optimizer_state : ndarray of float, optional
+        See `OptimizerState.to_vector`.
     """
 
     parameters: dict[str, Any]
@@ -97,6 +100,7 @@ class SavedModel:
     hidden_basis: Basis | None
     hidden_feedback: Basis | None
     validation_scores: np.ndarray | None
+    optimizer_state: np.ndarray | None
 
     @classmethod
     def read(cls, path: str | Path, names: Iterable[str]) -> "SavedModel":
@@ -158,6 +162,7 @@ class SavedModel:
             hidden_basis=hidden_basis,
             hidden_feedback=hidden_feedback,
             validation_scores=_validation_scores(content),
+            optimizer_state=_optimizer_state(content),
         )
         if "n_presentations" in config and len(saved.history) > saved.n_presentations:
             raise ValueError(
@@ -255,6 +260,12 @@ def _input_range(content, n_inputs):
         if np.any(lowest > highest) or not np.all(np.isfinite(highest - lowest)):
             raise ValueError("input_range must hold the lowest values of the inputs, then the highest")
     return input_range
+
+
+def _optimizer_state(content):
+    if "optimizer_state" not in content:
+        return None
+    return _real(content, "optimizer_state", ("n",))
 
 
 def _validation_scores(content):

@@ -13,6 +13,7 @@ from ..core.credit import get_credit
 from ..core.decisions import ON_SILENCE, ON_TIE, REJECTED
 from ..core.log_spacing import UNIT_SPACED
 from ..core.objectives import check_objective, check_start
+from ..core.optimisers import get_optimizer
 from ..core.randomness import check_random_state
 from ..core.schedules import get_schedule
 from ..devices import DEVICES
@@ -63,6 +64,9 @@ def check_settings(classifier: "GLMClassifier") -> None:
     check_class_weight(classifier.class_weight)
     _check_hidden(classifier)
     get_schedule(classifier.learning_rate_schedule)
+    get_optimizer(classifier.optimizer)
+    if classifier.clip_norm is not None:
+        real(classifier.clip_norm, "clip_norm (unless it is None)", 0, strict=True)
     _check_average(classifier.average)
     real(classifier.weight_decay, "weight_decay", 0)
     _check_adversarial(classifier)
@@ -239,6 +243,7 @@ def make_network(
         objective=classifier.objective,
         gpu=classifier.gpu,
         hidden=hidden,
+        optimizer=get_optimizer(classifier.optimizer),
     )
 
 

@@ -11,9 +11,17 @@ from sklearn.preprocessing import MinMaxScaler
 
 from ..core.adversarial import get_adversarial
 from ..core.credit import get_credit
-from ..core.schedules import rate_factors
+from ..core.schedules import get_schedule
 from ..devices import get_device
-from ..devices.problem import HiddenLayers, Inputs, LayerParameters, Network, Parameters, Training
+from ..devices.problem import (
+    HiddenLayers,
+    Inputs,
+    LayerParameters,
+    Network,
+    Parameters,
+    Training,
+    state_of_replicas,
+)
 from ..support.progress import Progress
 from .input_range import InputRange
 from .inputs import check_first_inputs, check_inputs
@@ -135,12 +143,7 @@ def prepare(
         make_start(classifier, network, own.start) for classifier, own in zip(classifiers, streams)
     ]
     training = _training(classifiers, shared, weights, labels, known)
-    n = len(inputs)
-    training = replace(
-        training,
-        rate_factors=rate_factors_of(first, 0, training.n_epochs * n, n),
-        n_averaged=n_averaged_epochs(first),
-    )
+    training = replace(training, n_averaged=n_averaged_epochs(first))
     return Prepared(network, starts, streams, inputs, labels, known, training, **_seen(first))
 
 
@@ -168,9 +171,10 @@ def prepare_more(
     network = fitted_network(classifier)
     streams = classifier.streams_
     training = _training([classifier], streams, weights, labels, known)
-    first, n = classifier.n_presentations_, len(inputs)
     training = replace(
-        training, first_presentation=first, rate_factors=rate_factors_of(classifier, first, n, n)
+        training,
+        first_presentation=classifier.n_presentations_,
+        state=getattr(classifier, "optimizer_state_", None),
     )
     start = learned_parameters(classifier)
     seen = _seen(classifier)
@@ -234,26 +238,26 @@ def _train_part(device, classifiers, prepared, n_jobs):
     start = Parameters.joined(prepared.starts)
     n_presentations = training.n_epochs * len(prepared.inputs)
     with Progress("training", n_presentations, first.verbose) as progress:
-        parameters, history, timing = device.train(
-            network, start, prepared.inputs, prepared.labels, training, progress
-        )
-    parameters.check_moderate(history, training)
+        trained = device.train(network, start, prepared.inputs, prepared.labels, training, progress)
+    trained.parameters.check_moderate(trained.history, training)
     for replica, (classifier, streams) in enumerate(zip(classifiers, prepared.streams)):
+        own = slice(replica, replica + 1)
         classifier.adopt(
             Learned(
                 # Copy, because the parameters of a replica are views of arrays that all replicas share.
-                parameters.of_replicas(slice(replica, replica + 1), network).copy(),
+                trained.parameters.of_replicas(own, network).copy(),
                 prepared.network.basis,
                 prepared.classes,
                 streams,
                 prepared.n_presentations,
-                history[:, replica],
-                timing,
+                trained.history[:, replica],
+                trained.timing,
                 prepared.scaler,
                 prepared.inputs_seen,
                 prepared.feature_names,
                 prepared.network.hidden.basis,
                 prepared.network.hidden.feedback_basis,
+                optimizer_state=state_of_replicas(trained.state, own, network).copy(),
             )
         )
 
@@ -288,14 +292,6 @@ def _seen(classifier) -> dict[str, Any]:
     }
 
 
-def rate_factors_of(
-    classifier: "GLMClassifier", first: int, n: int, n_an_epoch: int
-) -> NDArray[np.float64] | None:
-    """Return the factors of the learning rate in `n` presentations from number `first` on."""
-    n_planned = int(classifier.n_epochs) * n_an_epoch
-    return rate_factors(classifier.learning_rate_schedule, first, n, n_planned)
-
-
 def _training(classifiers, streams, sample_weight, labels, classes):
     first = classifiers[0]
     weights = weighted_by_class(sample_weight, first.class_weight, labels, classes)
@@ -309,6 +305,9 @@ def _training(classifiers, streams, sample_weight, labels, classes):
         order_key=streams.order,
         output_key=streams.train_outputs,
         sample_weights=weights,
+        schedule=get_schedule(first.learning_rate_schedule),
+        n_planned=int(first.n_epochs) * len(labels),
         weight_decay=float(first.weight_decay),
+        clip_norm=None if first.clip_norm is None else float(first.clip_norm),
         adversarial=get_adversarial(first.adversarial),
     )

@@ -12,7 +12,7 @@ from ..support.progress import Silent
 from .divergence import warn_of_divergence
 from .labels import check_sum, check_weights
 from .testing import decided_labels, prepared_test
-from .training import Prepared, learned_parameters, prepare, rate_factors_of, train
+from .training import Prepared, learned_parameters, prepare, train
 
 if TYPE_CHECKING:
     from .classifier import GLMClassifier
@@ -48,6 +48,7 @@ def fit_until_no_better(
     for epoch in range(training.n_epochs):
         one_epoch = training.epoch(epoch, len(train_rows))
         train([classifier], replace(prepared, training=one_epoch))
+        training = replace(training, state=classifier.optimizer_state_)
         prepared = replace(prepared, starts=[learned_parameters(classifier)])
         history.append(float(classifier.history_[0]))
         scores.append(_accuracy(classifier, held_out, labels, weights))
@@ -99,7 +100,7 @@ def _part(classifier, prepared: Prepared, rows: np.ndarray) -> Prepared:
         training=replace(
             training,
             sample_weights=weights,
-            rate_factors=rate_factors_of(classifier, 0, training.n_epochs * n, n),
+            n_planned=training.n_epochs * n,
         ),
     )
 

@@ -5,8 +5,8 @@ keep what it remembers of earlier gradients, its *slots*: arrays of the shape of
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,9 +32,9 @@ class Optimizer(ABC):
         Whether the direction is the gradient itself.  Devices may then add the gradient to the parameters at
         once, synapse by synapse.
     cpp : str
-        A C++ struct body for compiled devices, with the constant ``n_slots``, a constructor from the values of the
-        fields and the number of this update, and the function ``direction``, as in
-        `glmbrian.core.optimisers`.  Without it, training runs on the runtime device only.
+        The body of a C++ struct ``Optimizer`` for compiled devices, with a constructor from the values of the fields
+        and the number of this update, and the function ``direction``, as in `glmbrian.core.optimisers`.  Without it,
+        training runs on the runtime device only.
 
     Examples
     --------
@@ -45,10 +45,10 @@ class Optimizer(ABC):
     ...     name = "sign"
     ...     def direction(self, gradient, slots, n):
     ...         return np.sign(gradient)
-    >>> classifier = glm.GLMClassifier(n_steps=4, n_basis=2, n_epochs=1, learning_rate=0.5, weight_scale=0,
-    ...                                average=0, optimizer=SignSGD(), device="runtime", random_state=1)
-    >>> classifier.fit([[1.0, 0.0]], ["left"] ).bias_
-    array([-4.5])
+    >>> classifier = glm.GLMClassifier(n_steps=4, n_basis=2, n_epochs=1, learning_rate=0.5, average=0,
+    ...                                optimizer=SignSGD(), device="runtime", random_state=1)
+    >>> classifier.fit([[1.0, 0.0], [0.0, 1.0]], ["left", "right"]).bias_
+    array([-5., -5.])
     """
 
     name: ClassVar[str]
@@ -80,6 +80,18 @@ class Optimizer(ABC):
     def settings(self) -> dict[str, float]:
         """The values of the fields, by name, in the order in which C++ gets them."""
         return {name: float(value) for name, value in vars(self).items()}
+
+    def cpp_struct(self) -> str:
+        """Return the C++ struct ``Optimizer``, also with the constants ``n_slots`` and ``is_gradient``."""
+        is_gradient = str(self.is_gradient).lower()
+        return (
+            f"struct Optimizer {{\n    static constexpr int n_slots = {self.n_slots};\n"
+            f"    static constexpr bool is_gradient = {is_gradient};{self.cpp}}};"
+        )
+
+    def with_settings(self, values: Sequence[float]) -> "Optimizer":
+        """Return the same optimiser with other values of its fields."""
+        return type(self)(**dict(zip(self.settings, values)))
 
 
 @dataclass(frozen=True)
@@ -129,12 +141,10 @@ class SGD(Optimizer):
     def cpp(self) -> str:  # type: ignore[override]
         if self.is_gradient:
             return """
-    static constexpr int n_slots = 0;
     Optimizer(const double*, double) {}
     double direction(double gradient, double* const*, size_t) const { return gradient; }
 """
         return """
-    static constexpr int n_slots = 1;
     const double momentum;
     Optimizer(const double* settings, double) : momentum(settings[0]) {}
     double direction(double gradient, double* const* slots, size_t at) const
@@ -185,7 +195,6 @@ class Adam(Optimizer):
         return unbiased / (np.sqrt(square / (1 - self.beta2**n)) + self.epsilon)
 
     cpp = """
-    static constexpr int n_slots = 2;
     const double beta1, beta2, epsilon, weight1, weight2;
     Optimizer(const double* settings, double n)
         : beta1(settings[0]), beta2(settings[1]), epsilon(settings[2]),
@@ -200,6 +209,8 @@ class Adam(Optimizer):
 """
 
 
+_NAME = "optimizer (unless it is an Optimizer object)"
+
 #: The optimisers that `optimizer` may name.
 OPTIMIZERS: dict[str, Optimizer] = {"sgd": SGD(), "momentum": SGD(momentum=0.9), "adam": Adam()}
 
@@ -208,5 +219,28 @@ def get_optimizer(optimizer: str | Optimizer) -> Optimizer:
     """Return the optimiser with this name; an `Optimizer` is returned unchanged."""
     if isinstance(optimizer, Optimizer):
         return optimizer
-    name = "optimizer (unless it is an Optimizer object)"
-    return OPTIMIZERS[choice(optimizer, name, OPTIMIZERS)]
+    return OPTIMIZERS[choice(optimizer, _NAME, OPTIMIZERS)]
+
+
+#: The classes that files may name.
+_KINDS: dict[str, type[Optimizer]] = {kind.name: kind for kind in (SGD, Adam)}
+
+
+def optimizer_to_save(optimizer: str | Optimizer) -> str | dict[str, Any]:
+    """Return what a file says about an optimiser; raise a ValueError for a custom one."""
+    if isinstance(optimizer, str):
+        return optimizer
+    if _KINDS.get(optimizer.name) is not type(optimizer):
+        raise ValueError(
+            f"optimizer must be one of {', '.join(OPTIMIZERS)}, SGD(...) or Adam(...) to be saved, got a custom one: "
+            f"{optimizer!r}; to decide, a trained classifier no longer needs it, so set it to 'sgd' first"
+        )
+    return {"name": optimizer.name, **optimizer.settings}
+
+
+def optimizer_from_file(saved: Any) -> str | Optimizer:
+    """Return the optimiser of a file."""
+    if not isinstance(saved, dict):
+        return saved
+    settings = dict(saved)
+    return _KINDS[choice(settings.pop("name", None), "optimizer", _KINDS)](**settings)

@@ -1,12 +1,9 @@
 """Schedules of the learning rate: factors of the rate as training proceeds."""
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
-
-import numpy as np
+from typing import ClassVar
 
 from ..support.validation import choice, real
 
@@ -51,16 +48,6 @@ class Linear(Schedule):
         return 1.0 - done
 
 
-class Cosine(Schedule):
-    """The learning rate falls to 0 along half a period of a cosine."""
-
-    name = "cosine"
-    cpp = "0.5 + 0.5 * std::cos(3.141592653589793 * done)"
-
-    def factor(self, done):
-        return 0.5 + 0.5 * math.cos(math.pi * done)
-
-
 @dataclass(frozen=True)
 class OwnSchedule(Schedule):
     """A function of the user's own.
@@ -87,7 +74,7 @@ class OwnSchedule(Schedule):
 
 
 #: The schedules that `learning_rate_schedule` may name.
-SCHEDULES: dict[str, Schedule] = {kind.name: kind() for kind in (Constant, Linear, Cosine)}
+SCHEDULES: dict[str, Schedule] = {kind.name: kind() for kind in (Constant, Linear)}
 
 #: Where a user's function is tried before anything is compiled.
 _N_TRIED = 101
@@ -125,11 +112,3 @@ def schedule_to_save(schedule: str | Schedule | Callable[[float], float]) -> str
             "function; a trained classifier no longer needs it, so set it to 'constant' first"
         )
     return name
-
-
-def rate_factors(schedule, first, n, n_planned):
-    """Return the factors of the learning rate in `n` presentations; None if it stays the same."""
-    schedule = get_schedule(schedule)
-    if schedule.name == "constant":
-        return None
-    return np.array([schedule.factor(min(p / n_planned, 1.0)) for p in range(first, first + n)])

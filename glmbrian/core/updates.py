@@ -49,7 +49,7 @@ class OptimizerState:
     n_updates : ndarray of int, shape (n_replicas,)
         Updates so far.
     slots : list of list of ndarray
-        For each array of parameters, those of the optimiser.
+        For each slot of the optimiser, an array for each array of parameters.
     """
 
     optimizer: Optimizer
@@ -61,13 +61,38 @@ class OptimizerState:
         cls, optimizer: Optimizer, n_replicas: int, parameters: Sequence[NDArray[np.float64]]
     ) -> "OptimizerState":
         """Return the state before the first update of these arrays."""
-        slots = [
-            [np.zeros(np.shape(array)) for _ in range(optimizer.n_slots)] for array in parameters
-        ]
+        slots = [[np.zeros(np.shape(array)) for array in parameters] for _ in range(optimizer.n_slots)]
         return cls(optimizer, np.zeros(n_replicas, dtype=np.int64), slots)
 
+    @classmethod
+    def from_vector(
+        cls,
+        vector: NDArray[np.float64],
+        optimizer: Optimizer,
+        n_replicas: int,
+        parameters: Sequence[NDArray[np.float64]],
+    ) -> "OptimizerState":
+        """Return the state for which `to_vector` gave `vector`; raise a ValueError if its size is wrong."""
+        state = cls.at_start(optimizer, n_replicas, parameters)
+        if vector.shape != state.to_vector().shape:
+            raise ValueError(
+                f"the state of optimizer={optimizer!r} must have {state.to_vector().size} values, got "
+                f"{vector.size}"
+            )
+        arrays = [array for slot in state.slots for array in slot]
+        ends = n_replicas + np.cumsum([0, *(array.size for array in arrays)])
+        for array, start, end in zip(arrays, ends, ends[1:]):
+            array[...] = vector[start:end].reshape(array.shape)
+        state.n_updates[:] = vector[:n_replicas]
+        return state
+
+    def to_vector(self) -> NDArray[np.float64]:
+        """Return the numbers of updates, and all values of the slots, as files hold them."""
+        arrays = [array.ravel() for slot in self.slots for array in slot]
+        return np.concatenate([self.n_updates, *arrays]).astype(float)
+
     def copy(self) -> "OptimizerState":
-        slots = [[slot.copy() for slot in of_array] for of_array in self.slots]
+        slots = [[array.copy() for array in slot] for slot in self.slots]
         return OptimizerState(self.optimizer, self.n_updates.copy(), slots)
 
 
@@ -111,34 +136,35 @@ class Updater:
         self._total_rates += learning_rates
         learns = n_learned > 0
         state.n_updates[learns] += 1
-        scales = self._clipped(gradients, 1.0 / np.maximum(n_learned, 1))
+        counts = np.maximum(n_learned, 1)
+        clip = self._clip(gradients, counts)
         if rule.optimizer.is_gradient:
-            rates = learning_rates / np.maximum(n_learned, 1)
-            if rule.clip_norm is not None:
-                rates = learning_rates * scales
+            rates = learning_rates / counts * clip
             for array, gradient in zip(values, gradients):
                 array += spread(rates, array) * gradient
             return
-        for array, gradient, slots in zip(values, gradients, state.slots):
+        for number, (array, gradient) in enumerate(zip(values, gradients)):
+            slots = [slot[number] for slot in state.slots]
             before = None if learns.all() else [slot.copy() for slot in slots]
             n = spread(np.maximum(state.n_updates, 1), array)
-            direction = rule.optimizer.direction(spread(scales, array) * gradient, slots, n)
+            direction = rule.optimizer.direction(spread(clip / counts, array) * gradient, slots, n)
             array += spread(learning_rates * learns, array) * direction
             for slot, old in zip(slots, before or ()):
                 slot[...] = np.where(spread(learns, array), slot, old)
 
-    def _clipped(self, gradients, scales):
-        """Return what sums of gradients are multiplied by, given what makes them means."""
+    def _clip(self, gradients, counts):
+        """Return what shortens the gradient of each replica."""
         limit = self.rule.clip_norm
         if limit is None:
-            return scales
-        squares = np.zeros(len(scales))
+            return np.ones(len(counts))
+        squares = np.zeros(len(counts))
         for gradient in gradients:
+            # Per neuron, and then per replica.
             neurons_last = gradient if gradient.ndim == 1 else np.moveaxis(gradient, -2, -1)
             of_neurons = np.square(neurons_last).reshape(-1, neurons_last.shape[-1]).sum(axis=0)
-            squares += of_neurons.reshape(len(scales), -1).sum(axis=1) if len(scales) > 1 else of_neurons.sum()
-        norms = np.sqrt(squares) * scales
-        return scales * np.minimum(1.0, limit / np.where(norms > 0, norms, limit))
+            squares += [part.sum() for part in np.split(of_neurons, len(counts))]
+        norms = np.sqrt(squares) / counts
+        return limit / np.maximum(norms, limit)
 
     def decay(self, weights: Sequence[NDArray[np.float64]]) -> None:
         """Let weights decay, in place, by what is due since the last call."""

@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.updates import OptimizerState
 from ..support.progress import Progress, Silent
-from .problem import Inputs, Network, Outcome, Parameters, Testing, Timing, Training
+from .problem import Inputs, Network, Outcome, Parameters, Testing, Timing, Trained, Training
 
 
 class Device(ABC):
@@ -49,7 +50,7 @@ class Device(ABC):
         labels: NDArray[np.int64],
         training: Training,
         progress: Progress | Silent,
-    ) -> tuple[Parameters, NDArray[np.float64], Timing]:
+    ) -> Trained:
         """Train, and return what was learned.
 
         Parameters
@@ -65,10 +66,7 @@ class Device(ABC):
 
         Returns
         -------
-        parameters : glmbrian.devices.problem.Parameters
-        history : ndarray of float, shape (n_epochs, n_replicas)
-            Mean log-likelihoods.
-        timing : glmbrian.devices.problem.Timing
+        glmbrian.devices.problem.Trained
         """
 
     @abstractmethod
@@ -115,6 +113,6 @@ class Device(ABC):
 
     def read_exported(
         self, network: Network, folder: Path, has_checksums: bool
-    ) -> tuple[Parameters, NDArray[np.float64], dict[str, str]]:
+    ) -> tuple[Parameters, NDArray[np.float64], OptimizerState, dict[str, str]]:
         """Return what an exported program has learned; see `glmbrian.devices.program.read_exported`."""
         raise NotImplementedError(f"device={self.name!r} cannot export")

@@ -51,6 +51,12 @@ class GeNN(CompiledDevice):
                 "hidden layers cannot be trained on device='genn', only tested; train on "
                 "device='cpp_standalone' or 'runtime', then call set_params(device='genn')"
             )
+        if training is not None and not training.rule(network).adds_gradients:
+            raise ValueError(
+                "optimizer must be 'sgd' and clip_norm None on device='genn', whose synapses add gradients to their "
+                f"weights at once, got optimizer={network.optimizer!r}, clip_norm={training.clip_norm}; train on "
+                "device='cpp_standalone' or 'runtime', then test on any device"
+            )
         if training is not None and training.weight_decay:
             raise ValueError(
                 "weight_decay must be 0 on device='genn', where weights never leave the device during "

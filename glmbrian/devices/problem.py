@@ -16,8 +16,11 @@ from ..core.bases import Basis, CustomBasis
 from ..core.credit import CREDITS, Credit, StraightThrough
 from ..core.layers import Layer
 from ..core.objectives import FirstToSpike, Objective
+from ..core.optimisers import SGD, Optimizer
 from ..core.outcome import Outcome, Trace  # noqa: F401  (what devices return)
 from ..core.rate_code import as_bytes, levels, rate_encode
+from ..core.schedules import Constant, Schedule
+from ..core.updates import OptimizerState, UpdateRule
 
 #: If parameters or log-likelihoods are larger, training has diverged.
 LARGEST = 1e100
@@ -62,7 +65,8 @@ class Network:
     each other.  Their outputs are consecutive: replica r has the outputs
     ``r * n_classes`` to ``(r + 1) * n_classes - 1``.  `gpu` says whether the GeNN
     device uses a GPU, by default where CUDA is found.  `n_jobs` is the number of
-    processes that share the replicas, if the device `is_concurrent`.
+    processes that share the replicas, if the device `is_concurrent`.  `optimizer` matters in
+    training only, but one program does both.
     """
 
     n_inputs: int
@@ -76,6 +80,7 @@ class Network:
     gpu: bool | None = None
     n_jobs: int = 1
     hidden: HiddenLayers = field(default_factory=HiddenLayers)
+    optimizer: Optimizer = SGD()
 
     @property
     def n_outputs(self) -> int:
@@ -225,6 +230,14 @@ class Parameters(LayerParameters):
         )
 
 
+def state_of_replicas(state: OptimizerState, replicas: slice, network: Network) -> OptimizerState:
+    """Return views of what the optimiser remembers for a slice of the network's replicas."""
+    slots = [
+        Parameters.of_arrays(slot).of_replicas(replicas, network).arrays_of_all for slot in state.slots
+    ]
+    return OptimizerState(state.optimizer, state.n_updates[replicas], slots)
+
+
 def as_layers(network: Network, parameters: Parameters) -> list[Layer]:
     """Return the layers of a network with these parameters, from the first hidden one on."""
     return [
@@ -285,8 +298,7 @@ class Inputs:
 class Training:
     """Settings of one training run.
 
-    An update is the learning rate times the mean gradient of `batch_size`
-    presentations.  Presentations are numbered from `first_presentation`, and their random
+    An update follows the mean gradient of `batch_size` presentations.  Presentations are numbered from `first_presentation`, and their random
     draws depend on this number.  The order of an epoch depends on `order_key` and on how
     many epochs of its size fit into the presentations before it.
 
@@ -297,14 +309,17 @@ class Training:
     output_key : int
         Key of the outputs' random draws, where the objective leaves outputs free; the keys of
         hidden layers are derived from it (see `randomness.hidden_key`).
-    rate_factors : ndarray of float, shape (n_epochs * n,), optional
-        What the learning rate is multiplied by in each presentation.
+    schedule : Schedule
+        What the learning rate is multiplied by as training proceeds.
+    n_planned : int
+        Presentations that make up all of training, for the schedule.
     n_averaged : int
         The learned parameters are the mean of those after each of this many epochs, the last
         ones; 0 for those after the last.
-    weight_decay : float
-        After each epoch, synaptic and feedback weights are multiplied by ``exp(-weight_decay *
-        total)``, where `total` is the sum of the learning rates of all updates in this epoch.
+    weight_decay, clip_norm : float
+        See `UpdateRule`; weights decay after each epoch.
+    state : OptimizerState, optional
+        What the optimiser remembers of earlier training, which only a single replica may have.
     adversarial : Adversarial, optional
         How presentations are attacked before they are learned.
     """
@@ -317,10 +332,29 @@ class Training:
     sample_weights: NDArray[np.float64] | None = None
     first_presentation: int = 0
     output_key: int = 0
-    rate_factors: NDArray[np.float64] | None = None
+    schedule: Schedule = Constant()
+    n_planned: int = 1
     n_averaged: int = 0
     weight_decay: float = 0.0
     adversarial: Adversarial | None = None
+    clip_norm: float | None = None
+    state: OptimizerState | None = None
+
+    def rule(self, network: Network) -> UpdateRule:
+        """Return how the parameters of a network move."""
+        return UpdateRule(network.optimizer, self.schedule, self.weight_decay, self.clip_norm)
+
+    def rate_factor(self, presentation: int) -> float:
+        """Return what the learning rate is multiplied by in the presentation with this number."""
+        return self.schedule.factor(min(presentation / self.n_planned, 1.0))
+
+    def state_at_start(self, network: Network, parameters: Parameters) -> OptimizerState:
+        """Return what the optimiser remembers before this training: nothing, if that is another one."""
+        if self.state is not None and self.state.optimizer == network.optimizer:
+            return self.state
+        return OptimizerState.at_start(
+            network.optimizer, len(self.learning_rates), parameters.arrays_of_all
+        )
 
     def has_own_spikes(self, network: Network) -> bool:
         """Whether each replica needs a simulation of its own, as not all see the same spikes.
@@ -331,13 +365,11 @@ class Training:
 
     def epoch(self, number: int, n_items: int) -> "Training":
         """Return the settings of one epoch of `n_items` presentations, without averaging."""
-        first, factors = number * n_items, self.rate_factors
         return replace(
             self,
             n_epochs=1,
             n_averaged=0,
-            first_presentation=self.first_presentation + first,
-            rate_factors=None if factors is None else factors[first : first + n_items],
+            first_presentation=self.first_presentation + number * n_items,
         )
 
     def of_replicas(self, replicas: slice) -> "Training":
@@ -348,6 +380,23 @@ class Training:
             learning_rates=self.learning_rates[replicas],
             sample_weights=None if weights is None else weights[replicas],
         )
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a training run gives.
+
+    parameters : Parameters
+    history : ndarray of float, shape (n_epochs, n_replicas)
+        Mean log-likelihoods.
+    state : OptimizerState
+    timing : Timing
+    """
+
+    parameters: Parameters
+    history: NDArray[np.float64]
+    state: OptimizerState
+    timing: "Timing"
 
 
 @dataclass(frozen=True)

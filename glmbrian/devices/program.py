@@ -32,17 +32,20 @@ from ..brian.headers import native_header
 from ..brian.internals import cpp_preferences, signature, without_python
 from ..core.adversarial import to_job
 from ..core.bases import plain_basis
+from ..core.optimisers import SGD
+from ..core.schedules import SCHEDULES
+from ..core.updates import OptimizerState
 from ..support.cache import content_key, find_or_build
 from ..support.processes import how_it_ended, lines_of, watched
 from ..support.progress import Progress, Silent
 from ..support.scratch import is_full, scratch_folder
 from ..support.validation import finite_array
 from .base import Device
-from .problem import Inputs, Network, Outcome, Parameters, Testing, Timing, Training
+from .problem import Inputs, Network, Outcome, Parameters, Testing, Timing, Trained, Training
 from .replicas import repeat_last
 
 #: The headers that every program includes.
-HEADERS = ("schedule.hpp", "gradients.hpp", "encoder.hpp", "job.hpp", "hash.hpp")
+HEADERS = ("updates.hpp", "schedule.hpp", "gradients.hpp", "encoder.hpp", "job.hpp", "hash.hpp")
 
 
 class CompiledDevice(Device):
@@ -73,8 +76,10 @@ class CompiledDevice(Device):
 
     def check(self, network, training=None, inputs=None):
         parts = {"activation": network.activation, "objective": network.objective}
-        if network.hidden.sizes and training is not None:
-            parts["credit"] = network.credit
+        if training is not None:
+            parts["optimizer"] = network.optimizer
+            if network.hidden.sizes:
+                parts["credit"] = network.credit
         for kind, part in parts.items():
             if not part.cpp:
                 raise ValueError(
@@ -104,18 +109,21 @@ class CompiledDevice(Device):
 
             return write_job
 
-        learned = parameters.copy()
+        learned, state = parameters.copy(), training.state_at_start(network, parameters).copy()
         history = np.empty((training.n_epochs, network.n_replicas))
         n_phases = 2 * training.n_epochs * len(inputs)
         writers = [job_writer(share) for share in shares]
         with self.finished_runs(program, writers, n_phases, progress) as (jobs, timing):
             for job, share in zip(jobs, shares):
-                read = read_parameters(job, program).of_replicas(slice(0, part.n_replicas), part)
-                own = learned.of_replicas(share, network)
-                for array, values in zip(own.arrays_of_all, read.arrays_of_all):
-                    array[:] = values
-                history[:, share] = read_history(job, program)[:, : part.n_replicas]
-        return learned, history, timing
+                found, wanted = read_parameters(job, program), slice(0, part.n_replicas)
+                _copy(found.of_replicas(wanted, part), learned.of_replicas(share, network))
+                found_state = read_state(job, program, found)
+                state.n_updates[share] = found_state.n_updates[wanted]
+                for slot, into in zip(found_state.slots, state.slots):
+                    own = Parameters.of_arrays(slot).of_replicas(wanted, part)
+                    _copy(own, Parameters.of_arrays(into).of_replicas(share, network))
+                history[:, share] = read_history(job, program)[:, wanted]
+        return Trained(learned, history, state, timing)
 
     def test(self, network, parameters, inputs, testing, progress):
         self.check(network, inputs=inputs)
@@ -255,6 +263,17 @@ def _token(function):
     return _TOKENS.setdefault(function, uuid.uuid4().hex)
 
 
+class _OptimizerCode:
+    """What C++ code knows of an optimiser."""
+
+    def __init__(self, optimizer):
+        self.name, self.cpp, self.settings = optimizer.name, optimizer.cpp, optimizer.settings
+        self.struct = optimizer.cpp_struct()
+
+    def cpp_struct(self):
+        return self.struct
+
+
 def code_only(network: Network) -> Network:
     """Return the network with only those parts that end up in C++ code.
 
@@ -270,6 +289,7 @@ def code_only(network: Network) -> Network:
         objective=SimpleNamespace(  # type: ignore[arg-type]
             name=network.objective.name, cpp=network.objective.cpp
         ),
+        optimizer=_OptimizerCode(network.optimizer),  # type: ignore[arg-type]
         hidden=replace(
             network.hidden,
             basis=network.hidden.basis and plain_basis(network.hidden.basis),
@@ -341,6 +361,12 @@ def _room_for_temporary_files():
 _MOST = 2**63 - 1
 
 
+def _copy(parameters, into):
+    """Copy the values of parameters into the arrays of others."""
+    for values, array in zip(parameters.arrays_of_all, into.arrays_of_all):
+        array[...] = values
+
+
 def write_training(
     job: Path,
     network: Network,
@@ -364,8 +390,12 @@ def write_training(
         first_presentation=training.first_presentation,
         weighted=int(training.sample_weights is not None),
         n_averaged=training.n_averaged,
-        rate_schedule=int(training.rate_factors is not None),
+        learning_rate_schedule=training.schedule.name if training.schedule.cpp else _FUNCTION,
+        n_planned=min(training.n_planned, _MOST),
         weight_decay=repr(training.weight_decay),
+        clip_norm=repr(training.clip_norm or 0.0),
+        **_optimizer_settings(network),
+        continues=int(training.state is not None),
         **to_job(training.adversarial),
         input_key=training.input_key,
         output_key=training.output_key,
@@ -374,8 +404,37 @@ def write_training(
     _write_array(job / "labels.bin", labels, np.int32)
     if training.sample_weights is not None:
         _write_array(job / "sample_weights.bin", training.sample_weights, float)
-    if training.rate_factors is not None:
-        _write_array(job / "rate_factors.bin", training.rate_factors, float)
+    if not training.schedule.cpp:
+        _write_array(job / "rate_factors.bin", _rate_factors(training, len(inputs)), float)
+    if training.state is not None:
+        state = training.state_at_start(network, parameters)
+        _write_array(job / "optimizer.bin", state.to_vector(), float)
+
+
+#: What the settings of a program call a schedule that only `rate_factors.bin` tells.
+_FUNCTION = "function"
+
+
+def _rate_factors(training, n_items):
+    """Return the factor of the learning rate in each update."""
+    last_of_batch = np.minimum(
+        np.arange(training.batch_size, n_items + training.batch_size, training.batch_size), n_items
+    )
+    first = training.first_presentation - 1
+    return [
+        training.rate_factor(int(first + epoch * n_items + last))
+        for epoch in range(training.n_epochs)
+        for last in last_of_batch
+    ]
+
+
+def _optimizer_settings(network):
+    """Return the lines about the optimiser; a line cannot be empty."""
+    values = network.optimizer.settings.values()
+    return {
+        "optimizer": network.optimizer.name,
+        "optimizer_settings": ",".join(map(repr, values)) or "0",
+    }
 
 
 def write_testing(
@@ -396,8 +455,12 @@ def write_testing(
         first_presentation=testing.first_presentation,
         weighted=0,
         n_averaged=0,
-        rate_schedule=0,
+        learning_rate_schedule="constant",
+        n_planned=1,
         weight_decay=0,
+        clip_norm=0,
+        **_optimizer_settings(network),
+        continues=0,
         **to_job(None),
         input_key=testing.input_key,
         output_key=testing.output_key,
@@ -440,6 +503,15 @@ def read_parameters(job: Path, network: Network) -> Parameters:
     return Parameters.of_arrays([part.reshape(shape) for part, shape in zip(parts, shapes)])
 
 
+def read_state(job: Path, network: Network, parameters: Parameters) -> OptimizerState:
+    """Read what the optimiser remembers, given the `Parameters` that a program has learned."""
+    arrays, n = parameters.arrays_of_all, network.n_replicas
+    if not network.optimizer.n_slots:
+        return OptimizerState.at_start(network.optimizer, n, arrays)
+    vector = np.fromfile(job / "optimizer.bin")
+    return OptimizerState.from_vector(vector, network.optimizer, n, arrays)
+
+
 def read_history(job: Path, network: Network) -> NDArray[np.float64]:
     """Read the mean log-likelihoods, shape (n_epochs, n_replicas)."""
     return np.fromfile(job / "history.bin").reshape(-1, network.n_replicas)
@@ -447,7 +519,7 @@ def read_history(job: Path, network: Network) -> NDArray[np.float64]:
 
 def read_exported(
     network: Network, folder: Path, has_checksums: bool
-) -> tuple[Parameters, NDArray[np.float64], dict[str, str]]:
+) -> tuple[Parameters, NDArray[np.float64], OptimizerState, dict[str, str]]:
     """Return what an exported program has learned.
 
     Parameters
@@ -461,6 +533,7 @@ def read_exported(
     -------
     parameters : glmbrian.devices.problem.Parameters
     history : ndarray, shape (n_epochs, 1)
+    state : OptimizerState
     run : dict of str
         The settings that the program used; empty without checksums.
 
@@ -472,23 +545,28 @@ def read_exported(
         If its results have changed since, or belong to another network.
     """
     job = folder / "job"
-    names = ("trained.bin", "history.bin", "run.txt")
+    names = ("trained.bin", "history.bin", "run.txt", *_state_file(network))
     if not all((job / name).is_file() for name in names):
         raise FileNotFoundError(
             "its program has not run yet, or has not finished; run `make run` in it"
         )
-    run = _checked_run(job) if has_checksums else {}
+    run = _checked_run(job, network) if has_checksums else {}
     parameters, history = read_parameters(job, network), read_history(job, network)
+    state = read_state(job, network, parameters)
     names = ("weights", "feedback", "bias")
     for number, layer in enumerate(parameters.layers):
         place = f" of hidden layer {number}" if number < len(parameters.hidden) else ""
         for name, values in zip(names, layer.arrays):
             finite_array(values, f"{name}{place} (what the program has learned)")
     finite_array(history, "history (what the program has learned)")
-    return parameters, history, run
+    return parameters, history, state, run
 
 
-def _checked_run(job):
+def _state_file(network):
+    return ("optimizer.bin",) if network.optimizer.n_slots else ()
+
+
+def _checked_run(job, network):
     """Return what run.txt says about a training run, after checking it and the files it lists."""
     report, _, checksum = (job / "run.txt").read_bytes().rpartition(b"checksum ")
     if checksum != b"%d\n" % zlib.crc32(report):
@@ -498,7 +576,7 @@ def _checked_run(job):
         raise ValueError(
             "its program did not train: set mode to train in job/settings.txt, and run `make run`"
         )
-    for name in ("trained.bin", "history.bin"):
+    for name in ("trained.bin", "history.bin", *_state_file(network)):
         data = (job / name).read_bytes()
         if (str(len(data)), str(zlib.crc32(data))) != (run[f"{name}_size"], run[f"{name}_checksum"]):
             raise ValueError(f"job/{name} has changed since the program ended; run `make run` again")
@@ -563,10 +641,23 @@ def write_headers(
     text.append(network.activation.cpp_struct("Activation"))
     text.append(f"struct Objective {{{network.objective.cpp}}};")
     text.append(f'constexpr const char* OBJECTIVE = "{network.objective.name}";')
+    text += _update_rules(network.optimizer)
     text += [*lines, "", "}  // namespace glmbrian_model", ""]
     (folder / "glmbrian_model.hpp").write_text("\n".join(text))
     for header in (*own_headers, *HEADERS):
         (folder / header).write_text(native_header(header))
+
+
+def _update_rules(optimizer):
+    """Return C++ code for the optimiser, and for all schedules of the learning rate."""
+    yield (optimizer if optimizer.cpp else SGD()).cpp_struct()  # tests need none
+    yield f'constexpr const char* OPTIMIZER = "{optimizer.name}";'
+    yield f"constexpr int N_OPTIMIZER_SETTINGS = {max(1, len(optimizer.settings))};"
+    for schedule in SCHEDULES.values():
+        yield f"inline double {schedule.name}_schedule(double done) {{ return {schedule.cpp}; }}"
+    named = ", ".join(f'{{"{name}", {name}_schedule}}' for name in SCHEDULES)
+    yield "struct NamedSchedule { const char* name; double (*factor)(double); };"
+    yield f"constexpr NamedSchedule SCHEDULES[] = {{{named}}};"
 
 
 def pointer(name: str, array: str, c_type: str) -> str:

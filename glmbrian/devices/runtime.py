@@ -20,10 +20,21 @@ from ..core.credit import Baseline
 from ..core.layers import Presentation
 from ..core.likelihoods import feedback_gradient, input_gradient, weight_gradient
 from ..core.randomness import DRAW_LEVELS, hidden_key, shuffled, split_key, uniforms
+from ..core.updates import Updater
 from ..support.garbage import only_new_garbage
 from ..support.progress import Silent
 from .base import Device
-from .problem import Inputs, Network, Outcome, Parameters, Testing, Timing, Trace, as_layers
+from .problem import (
+    Inputs,
+    Network,
+    Outcome,
+    Parameters,
+    Testing,
+    Timing,
+    Trace,
+    Trained,
+    as_layers,
+)
 
 #: Seconds that Brian's Cython target first takes to compile.  Seconds by which a step is then
 #: faster than in NumPy: this many per step, and this many per pair of input and output.
@@ -41,7 +52,8 @@ class Runtime(Device):
         # Numbers that are too large raise the same error wherever they arise, after each update.
         with np.errstate(all="ignore"):
             timing = simulation.run(training.n_epochs * len(inputs))
-        return simulation.learned(), np.array(simulation.history), timing
+        history = np.array(simulation.history)
+        return Trained(simulation.learned(), history, simulation.updater.state, timing)
 
     @only_new_garbage()
     def test(self, network, parameters, inputs, testing, progress):
@@ -223,7 +235,8 @@ class _Training(_Simulation):
         self._firsts = range(0, network.n_outputs, network.n_classes)
         self.history = []
         self.log_likelihood, self.total_weight = 0.0, 0.0
-        self.total_rates = np.zeros(network.n_replicas)  # sum over the updates in this epoch
+        state = training.state_at_start(network, parameters).copy()
+        self.updater = Updater(training.rule(network), state)
         self.baseline = Baseline()
         self.most_repetitions = 1 if training.adversarial is None else 2
         self.changed = None  # input spikes after an attack
@@ -342,16 +355,10 @@ class _Training(_Simulation):
         return network.credit.slopes(presentation, draws, label, network.objective, baseline)
 
     def apply(self):
-        """Update the parameters along the mean gradient of the batch."""
-        factors = self.training.rate_factors
-        rates = self.training.learning_rates * (1.0 if factors is None else factors[self.n_done])
-        self.total_rates += rates
-        rates = rates / np.maximum(self.learned_from, 1)
-        for learned, gradient in zip(self.parameters.layers, self.gradient.layers):
-            of_neurons = np.repeat(rates, len(learned.bias) // len(rates))
-            learned.weights += of_neurons[:, np.newaxis] * gradient.weights
-            learned.feedback += of_neurons[:, np.newaxis] * gradient.feedback
-            learned.bias += of_neurons * gradient.bias
+        """Update the parameters with the gradient of the batch."""
+        rates = self.training.learning_rates * self.training.rate_factor(self.presentation)
+        gradients = self.gradient.arrays_of_all
+        self.updater.update(self.parameters.arrays_of_all, gradients, self.learned_from, rates)
         # What has diverged has no way back, and Brian's variables must be finite.
         self.parameters.check_moderate(self.log_likelihood, self.training)
         self._begin_batch()
@@ -359,12 +366,8 @@ class _Training(_Simulation):
 
     def decay(self):
         """Let the weights decay at the end of an epoch."""
-        factors = np.exp(-self.training.weight_decay * self.total_rates)
-        for learned in self.parameters.layers:
-            of_neurons = np.repeat(factors, len(learned.bias) // len(factors))[:, np.newaxis]
-            learned.weights *= of_neurons
-            learned.feedback *= of_neurons
-        self.total_rates = np.zeros_like(factors)
+        layers = self.parameters.layers
+        self.updater.decay([part for layer in layers for part in (layer.weights, layer.feedback)])
         self.load_parameters()
 
 

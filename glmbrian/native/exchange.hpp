@@ -12,7 +12,7 @@
 #define GLMBRIAN_EXCHANGE_HPP
 
 #include "encoder.hpp"
-#include "schedule.hpp"
+#include "updates.hpp"
 
 namespace glmbrian {
 
@@ -24,6 +24,7 @@ public:
         if (schedule_.job.train && schedule_.job.batch_size != 1)
             fail("job/settings.txt: batch_size must be 1 on GeNN");
         if (schedule_.job.weight_decay != 0.0) fail("job/settings.txt: weight_decay must be 0 on GeNN");
+        if (schedule_.job.clip_norm != 0.0) fail("job/settings.txt: clip_norm must be 0 on GeNN");
         if (schedule_.job.adversarial_budget != 0) fail("job/settings.txt: adversarial_budget must be 0 on GeNN");
         size_t n_parameters = 0;
         for (const Layer& layer : LAYERS)
@@ -95,18 +96,15 @@ public:
         const int64_t n_steps = schedule_.job.n_items * schedule_.job.n_epochs * phases * N_STEPS;
         if (!schedule_.is_over())
             fail("the run must take exactly " + std::to_string(n_steps) + " time steps; start it with `make run`");
-        if (!schedule_.job.train) return schedule_.finish(n_steps);
+        if (!schedule_.job.train) return schedule_.finish(n_steps, "");
         ResultFile learned("trained.bin");
         const Layer& outputs = LAYERS[N_HIDDEN];
         const bool averages = schedule_.job.n_averaged != 0;
         for (size_t pair = 0; pair < n_weights(outputs) / N_BASIS; pair++)
             for (int k = 0; k < N_BASIS; k++)
                 learned.write((averages ? mean_weight(k) : outputs.weight(k)) + pair, 1);
-        if (averages)
-            own_mean_.save(learned);
-        else
-            own_.save(learned);
-        schedule_.finish(n_steps, &learned);
+        updates_.save(learned, own_);
+        schedule_.finish(n_steps, learned.finish());
     }
 
 private:
@@ -114,7 +112,7 @@ private:
     Schedule schedule_;
     Encoder encoder_{schedule_.job};
     OwnParameters<N_REPLICAS, N_CLASSES, N_FEEDBACK> own_;
-    Mean own_mean_{schedule_.job};
+    Updates updates_{schedule_};
     std::vector<double> own_of_hidden_[N_HIDDEN + 1];  // plus one, as C++ has no empty arrays
     const double *feedback_[N_HIDDEN + 1], *bias_[N_HIDDEN + 1];
     Trace u_[N_REPLICAS], grad_[N_REPLICAS];
@@ -147,10 +145,8 @@ private:
         for (int r = 0; r < N_REPLICAS; r++) {
             schedule_.learn(r, u_[r], outputs, grad_[r]);
             own_.add_gradient(schedule_.sample_weight(r), r, outputs, grad_[r], FEEDBACK_BASIS);
-            own_.apply(r, schedule_.learning_rate(r));
         }
-        own_.clear();
-        if (schedule_.is_last_of_epoch() && schedule_.is_averaged()) own_mean_.add(own_);
+        updates_.end_presentation(own_);
     }
 
     // The simulation ran to the last step, but the report ends at the decision.

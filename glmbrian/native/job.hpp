@@ -47,12 +47,13 @@ constexpr int ROW = N_OUTPUTS * N_BASIS;  // weights of one input
     std::exit(3);
 }
 
+// `hint` is added to the error about a wrong size.
 template <class T>
-std::vector<T> read_array(const std::string& path, size_t size)
+std::vector<T> read_array(const std::string& path, size_t size, const std::string& hint = "")
 {
     std::ifstream file(path, std::ios::binary | std::ios::ate);
     if (!file) fail("cannot read " + path);
-    if ((size_t)file.tellg() != size * sizeof(T)) fail(path + " has the wrong size");
+    if ((size_t)file.tellg() != size * sizeof(T)) fail(path + " has the wrong size" + hint);
     std::vector<T> values(size);
     file.seekg(0);
     file.read(reinterpret_cast<char*>(values.data()), size * sizeof(T));
@@ -64,15 +65,13 @@ std::vector<T> read_array(const std::string& path, size_t size)
 template <class T>
 class MappedArray {
 public:
-    // `hint` is added to the error about a wrong size.
-    void open(const std::string& path, size_t size, const std::string& hint = "")
+    void open(const std::string& path, size_t size)
     {
         const int file = ::open(path.c_str(), O_RDONLY);
         struct stat about;
         if (file < 0 || fstat(file, &about) != 0) fail("cannot read " + path);
-        if ((size_t)about.st_size != size * sizeof(T)) fail(path + " has the wrong size" + hint);
-        // Nothing can be mapped of an empty file.
-        void* data = size ? mmap(nullptr, size * sizeof(T), PROT_READ, MAP_PRIVATE, file, 0) : nullptr;
+        if ((size_t)about.st_size != size * sizeof(T)) fail(path + " has the wrong size");
+        void* data = mmap(nullptr, size * sizeof(T), PROT_READ, MAP_PRIVATE, file, 0);
         close(file);
         if (data == MAP_FAILED) fail("cannot read " + path);
         data_ = static_cast<const T*>(data);
@@ -84,9 +83,10 @@ private:
 };
 
 // Initial values must be finite; sample weights must not be negative.
-inline std::vector<double> read_numbers(const std::string& path, size_t size, bool may_be_negative)
+inline std::vector<double> read_numbers(const std::string& path, size_t size, bool may_be_negative,
+                                        const std::string& hint = "")
 {
-    const std::vector<double> values = read_array<double>(path, size);
+    const std::vector<double> values = read_array<double>(path, size, hint);
     for (const double value : values)
         if (!std::isfinite(value) || (value < 0 && !may_be_negative))
             fail(path + " must hold finite numbers" + (may_be_negative ? "" : " of at least 0") + ", got "
@@ -152,7 +152,7 @@ public:
     // If this run fails, earlier results must not be mistaken for its own.
     static void remove_all()
     {
-        for (const char* path : {"job/run.txt", "job/trained.bin", "job/history.bin"})
+        for (const char* path : {"job/run.txt", "job/trained.bin", "job/history.bin", "job/optimizer.bin"})
             if (std::remove(path) != 0 && errno != ENOENT) fail(std::string("cannot remove ") + path);
     }
 
@@ -236,13 +236,21 @@ public:
         return number;
     }
 
-    // Returns `size` finite numbers above 0, which commas separate.
-    std::vector<double> above_zero(const std::string& name, size_t size)
+    // Returns the numbers that commas separate; those that are not finite decimals are NAN.
+    std::vector<double> numbers(const std::string& name)
     {
         const std::string value = take(name);
         std::vector<double> numbers;
         std::istringstream parts(value);
         for (std::string part; std::getline(parts, part, ',');) numbers.push_back(number_in(part));
+        return numbers;
+    }
+
+    // Returns `size` finite numbers above 0, which commas separate.
+    std::vector<double> above_zero(const std::string& name, size_t size)
+    {
+        const std::string value = values_.count(name) ? values_[name] : "";
+        const std::vector<double> numbers = this->numbers(name);
         const auto is_above_zero = [](double number) { return number > 0.0; };
         const bool are_valid = std::all_of(numbers.begin(), numbers.end(), is_above_zero);
         if (!are_valid || numbers.size() != size || value.back() == ',')
@@ -292,7 +300,11 @@ struct Job {
     Data data;
     int64_t n_items, n_epochs, batch_size, target_period, target_start, first_presentation;
     int64_t n_averaged;      // epochs at the end whose parameters are averaged; 0 for none
-    int64_t n_rate_factors;  // one per presentation if the learning rate has a schedule; or 0
+    int64_t n_planned;       // presentations that make up all of training, for the schedule
+    double (*rate_factor)(double);  // the schedule; null if rate_factors.bin holds it
+    std::vector<double> optimizer_settings;
+    bool continues;  // whether optimizer.bin holds what the optimiser remembers
+    double clip_norm;  // 0 for no clipping
     std::vector<double> learning_rates;  // one per replica, in training
     double weight_decay;
     int64_t adversarial_budget;  // the most spikes to change in a presentation; 0 for no attacks
@@ -325,8 +337,25 @@ struct Job {
         target_period = (int64_t)given.integer("target_period", 1, INT32_MAX);
         target_start = (int64_t)given.integer("target_start", 0, INT32_MAX);  // 0 is target_period
         n_averaged = (int64_t)given.integer("n_averaged", 0, n_epochs);
-        const bool has_schedule = given.choice("rate_schedule", {"0", "1"}) == "1";
-        n_rate_factors = has_schedule ? n_items * n_epochs : 0;
+        std::vector<std::string> schedules = {"function"};
+        for (const auto& one : SCHEDULES) schedules.push_back(one.name);
+        const std::string schedule = given.choice("learning_rate_schedule", schedules);
+        rate_factor = nullptr;
+        for (const auto& one : SCHEDULES)
+            if (schedule == one.name) rate_factor = one.factor;
+        n_planned = (int64_t)given.integer("n_planned", 1, INT64_MAX);
+        const std::string optimizer = given.text("optimizer");
+        if (optimizer != OPTIMIZER)
+            fail(path + ": optimizer must be " + OPTIMIZER
+                 + ", which the program was exported for (to change it, export again), got '" + optimizer + "'");
+        optimizer_settings = given.numbers("optimizer_settings");
+        bool are_finite = optimizer_settings.size() == N_OPTIMIZER_SETTINGS;
+        for (const double value : optimizer_settings) are_finite = are_finite && std::isfinite(value);
+        if (!are_finite)
+            fail(path + ": optimizer_settings must be " + std::to_string(N_OPTIMIZER_SETTINGS)
+                 + " numbers, separated by commas");
+        continues = given.choice("continues", {"0", "1"}) == "1";
+        clip_norm = given.real("clip_norm");
         weight_decay = given.real("weight_decay");
         adversarial_budget = (int64_t)given.integer("adversarial_budget", 0, INT32_MAX);
         adversarial_fraction = given.real("adversarial_fraction");
@@ -343,6 +372,8 @@ struct Job {
         order_key = given.integer("order_key", 0, UINT64_MAX);
         settings = given.finish();
     }
+
+    int64_t n_updates_per_epoch() const { return (n_items - 1) / batch_size + 1; }
 
     // The key of a hidden layer's draws: see glmbrian.core.randomness.hidden_key.
     uint64_t hidden_key(int number) const { return glm_hash(output_key, UINT64_MAX - 1 - number); }

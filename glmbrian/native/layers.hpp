@@ -21,20 +21,20 @@ public:
 
     explicit Neurons(const Job& job) : in(job) {}
 
-    // Returns what follows this layer's parameters in `values`.
-    const double* load(const double* values)
+    template <class Visitor>
+    void visit(Visitor& visitor)
     {
-        values = own_.load(in.load(values));
-        give_to_brian();
-        return values;
+        in.template visit<REPLICAS>(visitor);
+        own_.visit(visitor);
     }
 
-    // `file` is a ResultFile, or a Mean.
-    template <class File>
-    void save(File& file) const
+    // Called after each visit that changes parameters.
+    void have_changed()
     {
-        in.save(file);
-        own_.save(file);
+        std::copy_n(own_.bias, N, Model::bias());
+        for (int i = 0; i < N; i++)
+            for (int k = 0; k < Model::N_FEEDBACK; k++)
+                Model::feedback_weight(k)[i] = own_.feedback[i * Model::N_FEEDBACK + k];
     }
 
     void begin(int64_t presentation, int64_t first_step)
@@ -60,34 +60,10 @@ public:
         }
     }
 
-    void apply(const double (&rate)[REPLICAS])
-    {
-        for (int r = 0; r < REPLICAS; r++) own_.apply(r, rate[r]);
-        own_.clear();
-        in.apply(rate);
-        give_to_brian();
-    }
-
-    void decay(const double (&factor)[REPLICAS])
-    {
-        in.decay(factor);
-        for (int r = 0; r < REPLICAS; r++) own_.decay(r, factor[r]);
-        give_to_brian();
-    }
-
     In in;
 
 protected:
     OwnParameters<REPLICAS, N / REPLICAS, Model::N_FEEDBACK> own_;
-
-private:
-    void give_to_brian()
-    {
-        std::copy_n(own_.bias, N, Model::bias());
-        for (int i = 0; i < N; i++)
-            for (int k = 0; k < Model::N_FEEDBACK; k++)
-                Model::feedback_weight(k)[i] = own_.feedback[i * Model::N_FEEDBACK + k];
-    }
 };
 
 // The outputs of all replicas.
@@ -188,12 +164,17 @@ public:
 
     explicit Hidden(const Job& job) : Base(job), above_(job) {}
 
-    const double* load(const double* values) { return above_.load(Base::load(values)); }
-    template <class File>
-    void save(File& file) const
+    template <class Visitor>
+    void visit(Visitor& visitor)
     {
-        Base::save(file);
-        above_.save(file);
+        Base::visit(visitor);
+        above_.visit(visitor);
+    }
+
+    void have_changed()
+    {
+        Base::have_changed();
+        above_.have_changed();
     }
 
     void begin(int64_t presentation, int64_t first_step)
@@ -271,18 +252,6 @@ public:
         this->own_.add_gradient(schedule.sample_weight(0), 0, spiked, grad_, Model::feedback_basis());
         this->in.learn(source, scale);
         above_.learn(schedule, trains_, scale);
-    }
-
-    void apply(const double (&rate)[1])
-    {
-        Base::apply(rate);
-        above_.apply(rate);
-    }
-
-    void decay(const double (&factor)[1])
-    {
-        Base::decay(factor);
-        above_.decay(factor);
     }
 
 private:

@@ -20,6 +20,7 @@
 #include "adversary.hpp"
 #include "layers.hpp"
 #include "operations.hpp"
+#include "updates.hpp"
 
 namespace glmbrian {
 
@@ -30,8 +31,7 @@ public:
         const Job& job = schedule_.job;
         if (job.adversarial_budget && !Objective::clamps_outputs)
             fail("job/settings.txt: adversarial_budget must be 0, as the objective does not clamp the outputs");
-        const auto all = read_numbers("job/parameters.bin", N_PARAMETERS, true);
-        network_.load(all.data());
+        updates_.load(network_, N_PARAMETERS);
         network_.set_keys(job, 0);
     }
 
@@ -84,10 +84,8 @@ private:
     bool is_attacked_ = false;  // whether the spikes of this presentation have been changed
     int32_t input_spike_count_[N_STEPS];
     int step_ = 0, drawn_to_ = 0;
-    int in_batch_ = 0, learned_from_[N_REPLICAS] = {0};
     int64_t n_steps_run_ = 0;
-    double total_rate_[N_REPLICAS] = {0.0};  // sum over the updates in this epoch
-    Mean mean_{schedule_.job};
+    Updates updates_{schedule_};
 
     void begin_presentation()
     {
@@ -124,55 +122,17 @@ private:
 
     void update()
     {
-        const bool at_once = schedule_.job.batch_size == 1;
         network_.find_gradient(schedule_, true);
         double scale[N_REPLICAS];
-        for (int r = 0; r < N_REPLICAS; r++) {
-            scale[r] = schedule_.sample_weight(r) * (at_once ? schedule_.learning_rate(r) : 1.0);
-            learned_from_[r] += scale[r] != 0.0;
-        }
+        for (int r = 0; r < N_REPLICAS; r++) scale[r] = updates_.scale(r);
         network_.learn(schedule_, encoder_.spikes, scale);
-        if (at_once) adversary_.follow(network_.in.change, encoder_.spikes);
-        if (++in_batch_ == schedule_.job.batch_size || schedule_.is_last_of_epoch()) apply();
-        if (!schedule_.is_last_of_epoch()) return;
-        if (schedule_.job.weight_decay > 0.0) decay();
-        if (schedule_.is_averaged()) mean_.add(network_);
-    }
-
-    // A batch's update is the learning rate times its mean gradient.
-    void apply()
-    {
-        double rate[N_REPLICAS];
-        for (int r = 0; r < N_REPLICAS; r++) {
-            rate[r] = learned_from_[r] ? schedule_.learning_rate(r) / learned_from_[r] : 0.0;
-            learned_from_[r] = 0;
-            total_rate_[r] += schedule_.learning_rate(r);
-        }
-        network_.apply(rate);
-        if (schedule_.job.batch_size > 1) adversary_.forget_copy();
-        in_batch_ = 0;
-    }
-
-    void decay()
-    {
-        double factor[N_REPLICAS];
-        for (int r = 0; r < N_REPLICAS; r++) {
-            factor[r] = std::exp(-schedule_.job.weight_decay * total_rate_[r]);
-            total_rate_[r] = 0.0;
-        }
-        network_.decay(factor);
-        adversary_.forget_copy();
+        if (Updates::are_at_once(schedule_.job)) adversary_.follow(network_.in.change, encoder_.spikes);
+        if (updates_.end_presentation(network_)) adversary_.forget_copy();
     }
 
     void finish()
     {
-        if (!schedule_.job.train) return schedule_.finish(n_steps_run_);
-        ResultFile learned("trained.bin");
-        if (schedule_.job.n_averaged)
-            mean_.save(learned);
-        else
-            network_.save(learned);
-        schedule_.finish(n_steps_run_, &learned);
+        schedule_.finish(n_steps_run_, schedule_.job.train ? updates_.finish(network_) : "");
     }
 };
 

@@ -28,15 +28,10 @@ public:
                 if (label < 0 || label >= N_CLASSES)
                     fail("job/labels.bin must hold integers from 0 to " + std::to_string(N_CLASSES - 1)
                          + ", got " + std::to_string(label));
-            if (job.n_rate_factors) {
-                rate_factors_.open("job/rate_factors.bin", job.n_rate_factors,
-                                   ": the schedule of the learning rate has a factor for each of the "
-                                   "n_epochs * n_items presentations, so to change these, export again");
-                for (int64_t n = 0; n < job.n_rate_factors; n++)
-                    if (!std::isfinite(rate_factors_[n]) || rate_factors_[n] < 0.0)
-                        fail("job/rate_factors.bin must hold finite numbers of at least 0, got "
-                             + std::to_string(rate_factors_[n]));
-            }
+            if (!job.rate_factor)
+                rate_factors_ = read_numbers("job/rate_factors.bin", job.n_epochs * job.n_updates_per_epoch(), false,
+                                             ": the schedule of the learning rate has a factor for each update, so "
+                                             "to change n_epochs, n_items or batch_size, export again");
             if (job.weighted)
                 sample_weights_ = read_numbers("job/sample_weights.bin", N_REPLICAS * job.n_items, false);
         } else {
@@ -44,6 +39,7 @@ public:
         }
         order_.resize(job.n_items);
         begin_epoch();
+        find_rate_factor();
     }
 
     int64_t item() const { return order_[position_]; }
@@ -67,12 +63,8 @@ public:
         const int64_t n_left = job.n_epochs - epoch_;
         return n_left < job.n_averaged ? (double)n_left / (double)job.n_averaged : 1.0;
     }
-    // Of this presentation: a schedule changes it.
-    double learning_rate(int replica) const
-    {
-        const double rate = job.learning_rates[replica];
-        return job.n_rate_factors ? rate * rate_factors_[epoch_ * job.n_items + position_] : rate;
-    }
+    // Of an update after this presentation.
+    double learning_rate(int replica) const { return job.learning_rates[replica] * rate_factor_; }
     double sample_weight(int replica) const
     {
         return sample_weights_.empty() ? 1.0 : sample_weights_[replica * job.n_items + item()];
@@ -118,7 +110,7 @@ public:
     {
         position_++;
         if (++n_done_ % LOOK_EVERY == 0) show_progress(false);
-        if (position_ < job.n_items) return true;
+        if (position_ < job.n_items) return find_rate_factor();
         for (int r = 0; r < N_REPLICAS; r++) {
             history_.push_back(total_weight_[r] > 0 ? log_likelihood_[r] / total_weight_[r] : 0.0);
             log_likelihood_[r] = total_weight_[r] = 0.0;
@@ -126,11 +118,11 @@ public:
         position_ = 0;
         if (++epoch_ == job.n_epochs) return false;
         begin_epoch();
-        return true;
+        return find_rate_factor();
     }
 
-    // Ends training, given the file of learned parameters, or ends a test.
-    void finish(int64_t n_steps_run, ResultFile* learned = nullptr)
+    // Ends training, given lines about the files of what was learned, or ends a test.
+    void finish(int64_t n_steps_run, const std::string& learned)
     {
         show_progress(true);
         const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began_;
@@ -141,7 +133,7 @@ public:
         if (job.train) {
             ResultFile history("history.bin");
             history.write(history_.data(), history_.size());
-            told << job.settings << learned->finish() << history.finish();
+            told << job.settings << learned << history.finish();
         } else {
             close_checked(outcome_, "job/outcome.bin");
         }
@@ -158,8 +150,8 @@ public:
 private:
     std::vector<int64_t> order_;
     std::vector<int32_t> labels_;
-    std::vector<double> sample_weights_, history_;
-    MappedArray<double> rate_factors_;
+    std::vector<double> sample_weights_, history_, rate_factors_;
+    double rate_factor_ = 1.0;
     double log_likelihood_[N_REPLICAS] = {0.0}, total_weight_[N_REPLICAS] = {0.0};
     double reward_ = 0.0;
     Baseline baseline_;
@@ -171,6 +163,16 @@ private:
     {
         reward_ = baseline_.reward(log_likelihood);
         if (weight != 0.0) baseline_.add(log_likelihood);
+    }
+
+    bool find_rate_factor()
+    {
+        if (!job.train) return true;
+        const double done = std::min((double)presentation() / (double)job.n_planned, 1.0);
+        rate_factor_ = job.rate_factor
+            ? job.rate_factor(done)
+            : rate_factors_[epoch_ * job.n_updates_per_epoch() + position_ / job.batch_size];
+        return true;
     }
 
     void begin_epoch()
@@ -197,110 +199,6 @@ private:
                     (long long)(job.n_epochs * job.n_items));
         std::fflush(stdout);
     }
-};
-
-// The mean of parameters over the averaged epochs.
-class Mean {
-public:
-    explicit Mean(const Job& job) : n_epochs_(job.n_averaged) {}
-
-    // Called after each of these epochs.
-    template <class Parameters>
-    void add(const Parameters& now)
-    {
-        n_written_ = 0;
-        now.save(*this);
-    }
-
-    // Parameters are saved here as into a file.
-    void write(const double* values, size_t size)
-    {
-        sums_.resize(std::max(sums_.size(), n_written_ + size));
-        for (size_t n = 0; n < size; n++) sums_[n_written_++] += values[n];
-    }
-
-    void save(ResultFile& file) const
-    {
-        std::vector<double> mean(sums_);
-        for (double& value : mean) value /= (double)n_epochs_;
-        file.write(mean.data(), mean.size());
-    }
-
-private:
-    int64_t n_epochs_;
-    size_t n_written_ = 0;
-    std::vector<double> sums_;
-};
-
-// A copy of the parameters of a layer other than the weights, and their updates.
-template <int REPLICAS, int NEURONS, int FEEDBACK>
-class OwnParameters {
-public:
-    static constexpr int TOTAL = REPLICAS * NEURONS;  // not N, which Brian2GeNN defines as a macro
-    double bias[TOTAL], feedback[TOTAL * FEEDBACK + 1];  // a C++ array is never empty
-
-    // `values` holds the feedback weights and biases, as in glmbrian.devices.problem.Parameters;
-    // returns what follows them.
-    const double* load(const double* values)
-    {
-        std::copy_n(values, TOTAL * FEEDBACK, feedback);
-        std::copy_n(values + TOTAL * FEEDBACK, TOTAL, bias);
-        clear();
-        return values + TOTAL * (FEEDBACK + 1);
-    }
-
-    template <class File>
-    void save(File& file) const
-    {
-        file.write(feedback, TOTAL * FEEDBACK);
-        file.write(bias, TOTAL);
-    }
-
-    // Adds the gradient of a presentation in which neuron i spiked in step t if `spiked(t, i)`.
-    template <class Spiked, int W, int K>
-    void add_gradient(double weight, int replica, Spiked spiked, const double (&grad)[N_STEPS][NEURONS],
-                      const double (&feedback_basis)[W][K])
-    {
-        const int first = replica * NEURONS;
-        for (int t = 0; t < N_STEPS; t++)
-            for (int i = 0; i < NEURONS; i++) bias_gradient_[first + i] += weight * grad[t][i];
-        if (FEEDBACK == 0) return;
-        std::vector<double> row(NEURONS * FEEDBACK);
-        for (int t = 0; t < N_STEPS - 1; t++) {
-            bool is_filtered = false;
-            for (int i = 0; i < NEURONS; i++) {
-                if (!spiked(t, i)) continue;
-                if (!is_filtered) correlate(grad, feedback_basis, t, row.data());
-                is_filtered = true;
-                for (int k = i * FEEDBACK; k < (i + 1) * FEEDBACK; k++)
-                    feedback_gradient_[first * FEEDBACK + k] += weight * row[k];
-            }
-        }
-    }
-
-    void apply(int replica, double rate)
-    {
-        for (int i = replica * NEURONS; i < (replica + 1) * NEURONS; i++) {
-            bias[i] += rate * bias_gradient_[i];
-            for (int k = i * FEEDBACK; k < (i + 1) * FEEDBACK; k++)
-                feedback[k] += rate * feedback_gradient_[k];
-        }
-    }
-
-    void decay(int replica, double factor)
-    {
-        for (int k = replica * NEURONS * FEEDBACK; k < (replica + 1) * NEURONS * FEEDBACK; k++)
-            feedback[k] *= factor;
-    }
-
-    void clear()
-    {
-        std::fill_n(bias_gradient_, TOTAL, 0.0);
-        std::fill_n(feedback_gradient_, TOTAL * FEEDBACK, 0.0);
-    }
-
-private:
-    double bias_gradient_[TOTAL], feedback_gradient_[TOTAL * FEEDBACK + 1];
 };
 
 }  // namespace glmbrian

@@ -5,6 +5,7 @@
 #define GLMBRIAN_SYNAPSES_HPP
 
 #include "rows.hpp"
+#include "updates.hpp"
 
 namespace glmbrian {
 
@@ -35,45 +36,29 @@ public:
     Rows<WIDTH> change;
 
     explicit Synapses(const Job& job)
-        : weights(SOURCES), change(job.train ? N_STEPS : 0), gradient_(job.batch_size > 1 ? SOURCES : 0)
+        : weights(SOURCES), change(job.train ? N_STEPS : 0), gradient_(job.train && !Updates::are_at_once(job) ? SOURCES : 0),
+          slots_(job.train ? Optimizer::n_slots * SOURCES : 0)
     {
     }
 
-    const double* load(const double* values)
+    template <int REPLICAS, class Visitor>
+    void visit(Visitor& visitor)
     {
-        for (int source = 0; source < SOURCES; source++, values += WIDTH)
-            std::copy_n(values, WIDTH, weights[source]);
-        return values;
-    }
-
-    template <class File>
-    void save(File& file) const
-    {
-        for (int source = 0; source < SOURCES; source++) file.write(weights[source], WIDTH);
-    }
-
-    // Adds the gradient of a batch, times the rate of each replica, to the weights.
-    template <size_t REPLICAS>
-    void apply(const double (&rate)[REPLICAS])
-    {
-        for (size_t source = 0; source < gradient_.size(); source++)
-            for (int w = 0; w < WIDTH; w++) {
-                weights[source][w] += rate[w / (WIDTH / REPLICAS)] * gradient_[source][w];
-                gradient_[source][w] = 0.0;
-            }
-    }
-
-    // Multiplies the weights by one number per replica.
-    template <size_t REPLICAS>
-    void decay(const double (&factor)[REPLICAS])
-    {
-        for (int source = 0; source < SOURCES; source++) scale(weights[source], factor);
+        const bool are_summed = gradient_.size();
+        if (Visitor::SUMS_ONLY && !are_summed) return;
+        for (int source = 0; source < SOURCES; source++) {
+            double* slots[Optimizer::n_slots + 1];
+            for (int s = 0; s < Optimizer::n_slots; s++) slots[s] = slots_[s * SOURCES + source];
+            visit_replicas<WIDTH / REPLICAS, REPLICAS>(visitor, weights[source],
+                                                       are_summed ? gradient_[source] : nullptr, slots, true);
+        }
     }
 
 protected:
     Rows<WIDTH> gradient_;  // of a batch
+    Rows<WIDTH> slots_;  // of the optimiser
 
-    // With batches of one, the weights change directly; otherwise gradients are summed first.
+    // With plain gradient ascent and batches of one, the weights change directly; otherwise gradients are summed first.
     Rows<WIDTH>& learning() { return gradient_.size() ? gradient_ : weights; }
 
     template <size_t REPLICAS>

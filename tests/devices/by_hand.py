@@ -43,16 +43,30 @@ def hidden_draws(network, output_key, presentation):
     ]
 
 
+def direction_by_hand(optimizer, gradients):
+    """What an optimiser makes of all gradients so far, of which the last is new."""
+    if isinstance(optimizer, glm.Adam):
+        n, b1, b2 = len(gradients), optimizer.beta1, optimizer.beta2
+        ages = np.arange(n)[::-1].reshape(-1, *[1] * gradients[0].ndim)
+        mean = np.sum((1 - b1) * b1**ages * gradients, axis=0) / (1 - b1**n)
+        square = np.sum((1 - b2) * b2**ages * np.square(gradients), axis=0) / (1 - b2**n)
+        return mean / (np.sqrt(square) + optimizer.epsilon)
+    if not optimizer.momentum:
+        return gradients[-1]
+    return sum(optimizer.momentum**age * gradient for age, gradient in enumerate(reversed(gradients)))
+
+
 def learn_by_hand(network, start, inputs, labels, training):
     """Apply `glmbrian.learning` presentation by presentation."""
     n_items = len(inputs)
     learned, history = start.copy(), []
     averaged = [np.zeros_like(array) for array in learned.arrays_of_all]
-    baseline, n_done = Baseline(), 0
+    baseline, n_done, n_clipped = Baseline(), 0, 0
+    means = []  # the gradient of each update
     weights = training.sample_weights
     weights = np.ones(n_items) if weights is None else weights[0]
     for epoch in range(training.n_epochs):
-        order, values, batch = shuffled(training.order_key, epoch, n_items), [], []
+        order, values, batch, total = shuffled(training.order_key, epoch, n_items), [], [], 0.0
         for item in order:
             layers = as_layers(network, learned)
             x = rate_encode(inputs.levels([item]), training.input_key, [n_done], network.n_steps)[0]
@@ -67,30 +81,33 @@ def learn_by_hand(network, start, inputs, labels, training):
                 baseline.add(value)
             values.append(weight * value)
             batch.append((weight, gradients))
-            factor = 1.0 if training.rate_factors is None else training.rate_factors[n_done]
+            rate = training.learning_rates[0] * training.schedule.factor(n_done / training.n_planned)
             n_done += 1
             if len(batch) == training.batch_size or len(values) == n_items:
-                n_counted = max(1, sum(weight != 0 for weight, _ in batch))
-                rate = factor * training.learning_rates[0] / n_counted
-                for weight, gradients in batch:
-                    for layer, gradient in zip(learned.layers, gradients):
-                        layer.weights += rate * weight * gradient.weights
-                        layer.bias += rate * weight * gradient.bias
-                        if gradient.feedback is not None:
-                            layer.feedback += rate * weight * gradient.feedback
+                total += rate
+                n_counted = sum(weight != 0 for weight, _ in batch)
+                if n_counted:
+                    means.append([np.zeros_like(array) for array in learned.arrays_of_all])
+                    for weight, gradients in batch:
+                        parts = [part for g in gradients for part in (g.weights, g.feedback, g.bias)]
+                        for mean, part in zip(means[-1], parts):
+                            mean += 0.0 if part is None else weight * part / n_counted
+                    norm = np.sqrt(sum(np.sum(mean**2) for mean in means[-1]))
+                    if training.clip_norm is not None and norm > training.clip_norm:
+                        n_clipped += 1
+                        means[-1] = [mean * training.clip_norm / norm for mean in means[-1]]
+                    for array, so_far in zip(learned.arrays_of_all, zip(*means)):
+                        array += rate * direction_by_hand(network.optimizer, so_far)
                 batch = []
         history.append(sum(values) / weights.sum())
-        rates = training.learning_rates[0] * (
-            np.ones(n_done) if training.rate_factors is None else training.rate_factors
-        )
-        updates = [n for n in range(n_items) if (n + 1) % training.batch_size == 0 or n + 1 == n_items]
-        total = sum(rates[epoch * n_items + n] for n in updates)
         for layer in learned.layers:
             layer.weights *= np.exp(-training.weight_decay * total)
             layer.feedback *= np.exp(-training.weight_decay * total)
         if epoch >= training.n_epochs - training.n_averaged:
             for total, array in zip(averaged, learned.arrays_of_all):
                 total += array / training.n_averaged
+    if training.clip_norm is not None:
+        assert 0 < n_clipped < len(means)  # some, and not all
     if training.n_averaged:
         learned = Parameters.of_arrays(averaged)
     return learned, np.array(history)

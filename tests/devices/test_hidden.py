@@ -11,6 +11,8 @@ from conftest import in_numpy_and_compiled
 import glmbrian as glm
 from glmbrian.core.credit import get_credit
 from glmbrian.core.objectives import get_objective
+from glmbrian.core.optimisers import get_optimizer
+from glmbrian.core.schedules import get_schedule
 from glmbrian.devices import get_device
 from glmbrian.devices.problem import (
     HiddenLayers,
@@ -36,8 +38,9 @@ def get_place(name):
 
 
 def make_network(
-    sizes, rule="first-to-spike", feedback=True, credit="straight-through", exponential=False
-):
+    sizes, rule="first-to-spike", feedback=True, credit="straight-through", exponential=False,
+    optimizer="sgd",
+):  # fmt: skip
     random = np.random.default_rng(0)
     bases = [glm.CustomBasis(random.normal(size=(lags, k))) for lags, k in ((7, 2), (4, 3), (3, 2))]
     if exponential:
@@ -51,6 +54,7 @@ def make_network(
         activation=glm.get_activation("sigmoid"),
         objective=get_objective(rule, 3),
         hidden=HiddenLayers(sizes, bases[1], bases[2] if feedback else None, get_credit(credit)),
+        optimizer=get_optimizer(optimizer),
     )
 
 
@@ -70,7 +74,8 @@ CASES = {
         make_training(
             batch_size=8,
             sample_weights=np.random.default_rng(9).choice([0.0, 0.5, 2.0], (1, N)),
-            rate_factors=np.linspace(1, 0, N * N_EPOCHS),
+            schedule=get_schedule("linear"),
+            n_planned=N * N_EPOCHS,
             n_averaged=3,
             weight_decay=0.01,
         ),
@@ -80,10 +85,37 @@ CASES = {
         make_training(batch_size=3, weight_decay=0.02),
     ),
     "wide, no feedback": (make_network((70,), feedback=False), make_training(weight_decay=0.01)),
+    "Adam": (make_network((5,), optimizer="adam"), make_training(learning_rates=np.array([0.02]))),
+    "Adam, all": (
+        make_network((5,), optimizer="adam"),
+        make_training(
+            learning_rates=np.array([0.02]),
+            batch_size=8,
+            sample_weights=np.random.default_rng(9).choice([0.0, 0.5, 2.0], (1, N), p=[0.8, 0.1, 0.1]),
+            schedule=get_schedule(lambda done: (1 - done) ** 2),
+            n_planned=N * N_EPOCHS,
+            n_averaged=2,
+            weight_decay=0.1,
+            clip_norm=0.8,
+        ),
+    ),
+    "Adam, rate, no hidden": (
+        make_network((), "rate", optimizer=glm.Adam(0.8, 0.95, 1e-3)),
+        make_training(learning_rates=np.array([0.02]), batch_size=8),
+    ),
+    "momentum": (
+        make_network((5,), optimizer="momentum"),
+        make_training(learning_rates=np.array([0.05])),
+    ),
+    "momentum, no hidden": (
+        make_network((), optimizer=glm.SGD(0.5)),
+        make_training(batch_size=8, clip_norm=0.3),
+    ),
+    "clipped": (make_network((6,)), make_training(clip_norm=0.9)),
 }
 
 
-USUAL = ["two", "weighted", "exponential kernels"]
+USUAL = ["two", "weighted", "exponential kernels", "Adam", "Adam, all", "momentum, no hidden"]
 
 
 @pytest.mark.parametrize("case, place", in_numpy_and_compiled(CASES, USUAL))
@@ -91,7 +123,8 @@ def test_two_hundred_presentations_equal_the_maths(case, place):
     network, training = CASES[case]
     start = make_start(network)
     before = start.copy()
-    learned, history, _ = get_place(place).train(network, start, INPUTS, LABELS, training, Silent())
+    trained = get_place(place).train(network, start, INPUTS, LABELS, training, Silent())
+    learned, history = trained.parameters, trained.history
     expected, log_likelihoods = learn_by_hand(network, start, INPUTS, LABELS, training)
     for array, want in zip(learned.arrays_of_all, expected.arrays_of_all):
         np.testing.assert_allclose(array, want, rtol=0, atol=1e-9)
@@ -113,7 +146,8 @@ def test_two_hundred_presentations_in_cython():
 def test_flips_equal_the_maths():
     network, training = make_network((4, 3), credit="flip"), make_training(n_epochs=1)
     start = make_start(network)
-    learned, _, _ = get_place("numpy").train(network, start, INPUTS, LABELS, training, Silent())
+    trained = get_place("numpy").train(network, start, INPUTS, LABELS, training, Silent())
+    learned = trained.parameters
     expected, _ = learn_by_hand(network, start, INPUTS, LABELS, training)
     for array, want in zip(learned.arrays_of_all, expected.arrays_of_all):
         np.testing.assert_allclose(array, want, rtol=0, atol=1e-9)
