@@ -508,7 +508,7 @@ def read_state(job: Path, network: Network, parameters: Parameters) -> Optimizer
     arrays, n = parameters.arrays_of_all, network.n_replicas
     if not network.optimizer.n_slots:
         return OptimizerState.at_start(network.optimizer, n, arrays)
-    vector = np.fromfile(job / "optimizer.bin")
+    vector = np.fromfile(job / "trained_optimizer.bin")
     return OptimizerState.from_vector(vector, network.optimizer, n, arrays)
 
 
@@ -563,7 +563,7 @@ def read_exported(
 
 
 def _state_file(network):
-    return ("optimizer.bin",) if network.optimizer.n_slots else ()
+    return ("trained_optimizer.bin",) if network.optimizer.n_slots else ()
 
 
 def _checked_run(job, network):

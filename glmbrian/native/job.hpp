@@ -152,7 +152,7 @@ public:
     // If this run fails, earlier results must not be mistaken for its own.
     static void remove_all()
     {
-        for (const char* path : {"job/run.txt", "job/trained.bin", "job/history.bin", "job/optimizer.bin"})
+        for (const char* path : {"job/run.txt", "job/trained.bin", "job/history.bin", "job/trained_optimizer.bin"})
             if (std::remove(path) != 0 && errno != ENOENT) fail(std::string("cannot remove ") + path);
     }
 

@@ -215,7 +215,7 @@ public:
         save(learned, parameters);
         const std::string lines = learned.finish();
         if (!Optimizer::n_slots) return lines;
-        ResultFile state("optimizer.bin");
+        ResultFile state("trained_optimizer.bin");
         state.write(n_updates_, N_REPLICAS);
         for (int slot = 0; slot < Optimizer::n_slots; slot++) glmbrian::save(state, parameters, slot);
         return lines + state.finish();

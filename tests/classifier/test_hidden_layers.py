@@ -86,14 +86,34 @@ def test_measures():
     assert "hidden_spikes" not in small(hidden=()).fit(X, Y).evaluate(X, Y)
 
 
-@pytest.mark.parametrize("schedule", ["constant", "linear", lambda done: 2.0 * (done < 0.5)])
-def test_partial_fit_continues(schedule):
-    whole = small(learning_rate_schedule=schedule).fit(X, Y)
-    parts = small(learning_rate_schedule=schedule)
+@pytest.mark.parametrize(
+    "schedule, optimizer",
+    [
+        ("constant", "sgd"),
+        ("linear", "momentum"),
+        ("constant", glm.Adam(0.8, 0.9)),
+        (lambda done: 2.0 * (done < 0.5), "sgd"),
+    ],
+)
+def test_partial_fit_continues(schedule, optimizer, tmp_path):
+    settings = dict(learning_rate_schedule=schedule, optimizer=optimizer, batch_size=7)
+    whole = small(**settings).fit(X, Y)
+    parts = small(**settings)
     for _ in range(3):
         parts.partial_fit(X, Y, classes=sorted(set(Y)))
+        if isinstance(schedule, str):  # a file keeps what the optimiser remembers
+            parts.save(tmp_path / "model.npz")
+            parts = glm.GLMClassifier.load(tmp_path / "model.npz")
+            assert parts.get_params()["optimizer"] == optimizer
     assert_same(whole, parts)
     np.testing.assert_array_equal(whole.history_, parts.history_)
+
+
+def test_another_optimiser_begins_anew():
+    fitted = small(optimizer="adam").fit(X, Y)
+    fitted.set_params(optimizer="momentum").partial_fit(X, Y)
+    assert fitted.optimizer_state_.optimizer == glm.SGD(0.9)
+    assert fitted.optimizer_state_.n_updates == len(X)
 
 
 def test_schedules():
@@ -195,11 +215,24 @@ def test_settings_do_not_change_what_was_learned():
 @pytest.mark.compiled
 @pytest.mark.skipif(find_compiler() is None, reason="needs a compiler")
 def test_export(tmp_path):
-    classifier = small(device="cpp_standalone", average=0.5, learning_rate_schedule="linear")
-    classifier.export(X, Y, tmp_path / "project")
+    settings = dict(
+        device="cpp_standalone", average=0.5, learning_rate_schedule="linear", optimizer="adam",
+        learning_rate=0.02, clip_norm=0.5, batch_size=4,
+    )  # fmt: skip
+    small(**settings).export(X, Y, tmp_path / "project")
     subprocess.run(["make", "-j2", "run"], cwd=tmp_path / "project", check=True, capture_output=True)
-    assert_same(glm.GLMClassifier.load(tmp_path / "project"), small(
-        device="cpp_standalone", average=0.5, learning_rate_schedule="linear").fit(X, Y))  # fmt: skip
+    exported, fitted = glm.GLMClassifier.load(tmp_path / "project"), small(**settings).fit(X, Y)
+    assert_same(exported, fitted)
+    assert exported.clip_norm == 0.5 and exported.optimizer == "adam"
+    assert_same(exported.partial_fit(X, Y), fitted.partial_fit(X, Y))
+    runtime = small(**settings).set_params(device="runtime").fit(X, Y).partial_fit(X, Y)
+    assert_same(exported, runtime, atol=1e-9)
+    path = tmp_path / "project" / "job" / "settings.txt"
+    path.write_text(path.read_text().replace("0.9,0.999,1e-08", "0.5,0.9,0.001"))
+    subprocess.run(["make", "run"], cwd=tmp_path / "project", check=True, capture_output=True)
+    changed = glm.GLMClassifier.load(tmp_path / "project")
+    assert changed.optimizer == glm.Adam(0.5, 0.9, 1e-3)
+    assert_same(changed, small(**{**settings, "optimizer": glm.Adam(0.5, 0.9, 1e-3)}).fit(X, Y))
 
 
 def test_pickles_without_the_new_parameters():
@@ -246,6 +279,9 @@ class Custom(StraightThrough):
         (dict(hidden_basis="cosine"), TypeError, "hidden_basis"),
         (dict(hidden_feedback=3), TypeError, "hidden_feedback"),
         (dict(credit="backprop"), ValueError, "credit must be one of"),
+        (dict(optimizer="rmsprop"), ValueError, "optimizer .*'sgd', 'momentum', 'adam', got 'rmsprop'"),
+        (dict(optimizer=0.9), TypeError, "optimizer"),
+        (dict(clip_norm=0), ValueError, "clip_norm .* above 0"),
         (dict(learning_rate_schedule="cosine"), ValueError, "learning_rate_schedule .*'linear'"),
         (dict(learning_rate_schedule=3), TypeError, "learning_rate_schedule"),
         (dict(learning_rate_schedule=lambda done: -1.0), ValueError, "learning_rate_schedule"),

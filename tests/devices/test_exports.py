@@ -202,7 +202,20 @@ def test_settings_that_are_wrong(copy, name, values, allowed):
         (lambda text: "", "lacks the setting mode"),
         (lambda text: text.replace("n_items 40", "n_items 39"), "has the wrong size"),
         (lambda text: text.replace("weighted 0", "weighted 1"), "cannot read job/sample_weights.bin"),
-        (lambda text: text.replace("schedule 0", "schedule 1"), "cannot read job/rate_factors.bin"),
+        (
+            lambda text: text.replace("schedule constant", "schedule function"),
+            "cannot read job/rate_factors.bin",
+        ),
+        (
+            lambda text: text.replace("schedule constant", "schedule cubic"),
+            "learning_rate_schedule must be function or constant or linear, got 'cubic'",
+        ),
+        (lambda text: text.replace("optimizer sgd", "optimizer adam"), "optimizer must be sgd, which"),
+        (
+            lambda text: text.replace("settings 0.0", "settings 0.0,1"),
+            "optimizer_settings must be 1 number",
+        ),
+        (lambda text: text.replace("continues 0", "continues 1"), "cannot read job/optimizer.bin"),
     ],
 )
 def test_settings_as_a_whole(copy, change, said):
@@ -228,15 +241,26 @@ def test_averages_schedules_and_weights_that_were_changed_are_read_back(copy):
         assert_same(exported, fit(make_classifier(n_epochs=5, average=average)))
 
 
-def test_a_schedule_is_for_a_number_of_epochs(copy):
-    change_setting(copy, "rate_schedule", 1)
+def test_a_schedule_by_name_is_for_any_number_of_epochs(copy):
+    change_setting(copy, "learning_rate_schedule", "linear")
+    for n_epochs in (2, 3):
+        change_setting(copy, "n_epochs", n_epochs)
+        change_setting(copy, "n_planned", 40 * n_epochs)
+        assert run(copy).returncode == 0
+        exported = glm.GLMClassifier.load(copy)
+        assert exported.learning_rate_schedule == "linear"
+        assert_same(exported, fit(make_classifier(n_epochs=n_epochs, learning_rate_schedule="linear")))
+
+
+def test_a_function_as_a_schedule_is_for_a_number_of_epochs(copy):
+    change_setting(copy, "learning_rate_schedule", "function")
     np.linspace(1, 0, 80).tofile(copy / "job" / "rate_factors.bin")
     assert run(copy).returncode == 0
     for wrong in (-0.5, np.nan, np.inf):
         np.append(np.linspace(1, 0, 79), wrong).tofile(copy / "job" / "rate_factors.bin")
         assert "rate_factors.bin must hold finite numbers of at least 0, got" in run(copy).stderr
     change_setting(copy, "n_epochs", 3)
-    assert "to change these, export again" in run(copy).stderr
+    assert "to change n_epochs, n_items or batch_size, export again" in run(copy).stderr
 
 
 @pytest.mark.parametrize(

@@ -231,6 +231,8 @@ def test_looking_for_genn_does_not_import_brian2genn(monkeypatch):
     "settings, X, message",
     [
         (dict(batch_size=2), np.zeros((2, 4)), "batch_size must be 1 on device='genn'"),
+        (dict(optimizer="adam"), np.zeros((2, 4)), "optimizer must be 'sgd' .* on device='genn'"),
+        (dict(clip_norm=1.0), np.zeros((2, 4)), "clip_norm None on device='genn'"),
         ({}, np.zeros((2, 5, 4)), "X must hold intensities .* on device='genn'"),
         (dict(n_epochs=10**9), np.zeros((2, 4)), "n_epochs must be smaller on device='genn'"),
         (dict(gpu="yes"), np.zeros((2, 4)), "gpu must be None, True or False"),
@@ -398,6 +400,7 @@ class TestRun:
         for changed, said in [
             (text.replace("batch_size 1", "batch_size 4"), "batch_size must be 1 on GeNN"),
             (text.replace("weight_decay 0.0", "weight_decay 1"), "weight_decay must be 0 on GeNN"),
+            (text.replace("clip_norm 0.0", "clip_norm 1"), "clip_norm must be 0 on GeNN"),
             (
                 text.replace("adversarial_budget 0", "adversarial_budget 1"),
                 "adversarial_budget must be 0 on GeNN",
