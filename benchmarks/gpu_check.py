@@ -38,7 +38,7 @@ def prepare(folder):
     from glmbrian.devices.program import write_training
 
     def write(name, classifier, data, n_replicas=1):
-        prepared = prepare_training([classifier], data.X_train, data.y_train)
+        prepared = prepare_training([classifier.settings], data.X_train, data.y_train)
         (start,), inputs, labels = prepared.starts, prepared.inputs, prepared.labels
         training = prepared.training
         network = replace(prepared.network, n_replicas=n_replicas, gpu=True)

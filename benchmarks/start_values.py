@@ -14,14 +14,14 @@ import statistics
 from pathlib import Path
 
 import glmbrian as glm
-from glmbrian.classifier import settings
+from glmbrian.classifier import start
 
 BIASES, SCALES = (-2.0, -1.0, 0.0), (0.35, 0.7, 1.4, 2.8)
 
 
 def accuracy(digits, bias, scale, seed):
     """Return the accuracy after training from these start values."""
-    settings.HIDDEN_BIAS, settings.HIDDEN_SCALE = bias, scale
+    start.HIDDEN_BIAS, start.HIDDEN_SCALE = bias, scale
     classifier = glm.GLMClassifier(
         hidden=(100,),
         n_steps=12,

@@ -1,4 +1,4 @@
-"""Where the modules of version 0.1 are now, so that old imports still work."""
+"""Where modules of earlier versions are now, so that old imports and pickles still work."""
 
 import sys
 import warnings
@@ -8,12 +8,13 @@ from importlib.machinery import ModuleSpec
 
 _PACKAGE = __name__.rpartition(".")[0]
 
-#: Names of modules in version 0.1, relative to the package, and their present names.
+#: Former names of modules, relative to the package, and their present names.
 FORMER_NAMES = {
     "activations": "core.activations",
     "bases": "core.bases",
     "brian_internals": "brian.internals",
     "cache": "support.cache",
+    "classifier.learned": "classifier.fitted_state",
     "decoding": "core.decisions",
     "encoding": "brian.encoder",
     "ensemble": "classifier.ensemble",
@@ -35,21 +36,28 @@ FORMER_NAMES = {
 }
 
 
+#: Classes that have another name there.
+_RENAMED = {"Learned": "FittedState"}
+
+
 class _FormerNames(MetaPathFinder, Loader):
     """Import a former name as a module that looks up its names in the present module."""
 
+    @staticmethod
+    def _name(fullname):
+        return fullname.removeprefix(f"{_PACKAGE}.")
+
     def find_spec(self, fullname, path=None, target=None):
-        package, _, name = fullname.rpartition(".")
-        return ModuleSpec(fullname, self) if package == _PACKAGE and name in FORMER_NAMES else None
+        return ModuleSpec(fullname, self) if self._name(fullname) in FORMER_NAMES else None
 
     def exec_module(self, module):
-        present = f"{_PACKAGE}.{FORMER_NAMES[module.__name__.rpartition('.')[2]]}"
+        present = f"{_PACKAGE}.{FORMER_NAMES[module.__name__.removeprefix(f'{_PACKAGE}.')]}"
         warnings.warn(
             f"{module.__name__} is now {present}; the public names are in {_PACKAGE} itself",
             DeprecationWarning,
             stacklevel=2,
         )
-        module.__getattr__ = lambda name: getattr(import_module(present), name)
+        module.__getattr__ = lambda name: getattr(import_module(present), _RENAMED.get(name, name))
 
 
 def find_former_names() -> None:

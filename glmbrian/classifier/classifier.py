@@ -8,35 +8,37 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import MinMaxScaler
 
 from ..core.activations import Activation
 from ..core.bases import Basis
 from ..core.credit import Credit
 from ..core.decisions import REJECTED, Decisions, is_silent, measures
-from ..core.objectives import Objective, get_objective
+from ..core.objectives import Objective
 from ..core.optimisers import Optimizer
 from ..core.schedules import Schedule
 from ..core.updates import OptimizerState
 from ..devices import exporting_devices, get_device, recording_device
-from ..devices.problem import Outcome, Trace
+from ..devices.problem import Outcome, Parameters, Trace
 from ..support.floating_point import underflow_is_zero
 from ..support.progress import Progress
 from ..support.storage import new_folder
-from ..support.validation import choice, flag
+from ..support.validation import choice, flag, warn
 from .divergence import warn_of_divergence
-from .files import EXPORTED, check_can_be_saved, load_classifier, save_classifier
+from .early_stopping import fit_with_early_stopping
+from .files import EXPORTED, as_saved, load_model, save_model
+from .fitted_state import FittedState, HiddenLayer
 from .input_range import InputRange
+from .inputs import InputSpec
 from .labels import check_known, check_weights
-from .learned import HiddenLayer, Learned
 from .probabilities import calibration as measure_calibration
 from .probabilities import class_probabilities, log_odds
-from .settings import EARLIER_DEFAULTS, refuse_early_stopping, stops_early
+from .settings import EARLIER_DEFAULTS, Settings
 from .streams import Streams
-from .testing import check_fitted, decided_labels, is_fitted, prepare_test
-from .training import prepare, prepare_more, train, unchanged_on_error
-from .validation import fit_until_no_better
+from .testing import TestRun, prepare_test
+from .training import prepare, prepare_more, train
 
 #: The paper's choices, for ``GLMClassifier(**PAPER_SETTINGS)``.  From this start
 #: and at this rate some seeds end in a bad optimum (see docs/design.md).
@@ -178,7 +180,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
     ----------
     weights_ : ndarray of float, shape (n_inputs, n_classes, n_basis)
         With hidden layers, `n_inputs` is the size of the last one.
-    hidden_layers_ : list of glmbrian.classifier.learned.HiddenLayer
+    hidden_layers_ : list of glmbrian.classifier.fitted_state.HiddenLayer
         From the input on; objects with ``weights`` (n_in, n, n_basis), ``bias`` (n,), ``feedback``
         (n, n_feedback), ``basis`` and ``feedback_basis``.
     feedback_ : ndarray of float, shape (n_classes, n_basis)
@@ -329,7 +331,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
 
     def __repr__(self, N_CHAR_MAX=700):
         text = super().__repr__(N_CHAR_MAX)
-        return f"{text} {self._fitted_to()}" if is_fitted(self) else text
+        return f"{text} {self._fitted_to()}" if self._is_fitted else text
 
     # Notebooks show scikit-learn's picture, and a line about what was learned.
 
@@ -345,7 +347,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         return bundle
 
     def _html_line(self):
-        state = self._fitted_to() if is_fitted(self) else "not fitted"
+        state = self._fitted_to() if self._is_fitted else "not fitted"
         return f"<p>{html.escape(state)}</p>"
 
     def _fitted_to(self):
@@ -356,8 +358,142 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
     @property
     def objective(self) -> Objective:
         """The `Objective` that `decoding` stands for."""
-        start = None if self.target_start is None else int(self.target_start)
-        return get_objective(self.decoding, int(self.target_period), "decoding", start)
+        return self.settings.objective
+
+    # ------------------------------------------------------- plain data, of which all else knows
+
+    @property
+    def settings(self) -> Settings:
+        """The parameters as plain data.
+
+        Raises
+        ------
+        TypeError, ValueError
+            Unless all are valid.
+        """
+        return Settings.of(self.get_params(deep=False))
+
+    @property
+    def state(self) -> FittedState:
+        """What was learned, as plain data.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before training.
+        """
+        if not self._is_fitted:
+            raise NotFittedError(
+                "this GLMClassifier is not fitted yet; call fit, or GLMClassifier.load"
+            )
+        layers = self.hidden_layers_
+        return FittedState(
+            Parameters(
+                self.weights_, self.feedback_, self.bias_, tuple(layer.parameters for layer in layers)
+            ),
+            self.basis_,
+            self.classes_,
+            self.streams_,
+            self.n_presentations_,
+            self.history_,
+            InputSpec(
+                self.n_features_in_,
+                self.scaler_,
+                self.inputs_seen_,
+                getattr(self, "feature_names_in_", None),
+                type(self).__name__,
+            ),
+            layers[0].basis if layers else None,
+            layers[0].feedback_basis if layers else None,
+            validation_scores=getattr(self, "validation_scores_", None),
+            optimizer_state=getattr(self, "optimizer_state_", None),
+        )
+
+    @property
+    def _is_fitted(self):
+        return hasattr(self, "weights_")
+
+    def restore(self, state: FittedState) -> None:
+        """Take over what was learned.  Training and `load` call this.
+
+        Parameters
+        ----------
+        state : glmbrian.classifier.fitted_state.FittedState
+
+        Examples
+        --------
+        Decide with weights twice as large:
+
+        >>> from dataclasses import replace
+        >>> import numpy as np, glmbrian as glm
+        >>> settings = dict(n_steps=4, n_basis=2, n_epochs=1, device="runtime", random_state=1)
+        >>> one = glm.GLMClassifier(**settings).fit([[1.0, 0.0], [0.0, 1.0]], ["left", "right"])
+        >>> other = glm.GLMClassifier(**settings)
+        >>> parameters = replace(one.state.parameters, weights=2 * one.weights_)
+        >>> other.restore(replace(one.state, parameters=parameters))
+        >>> bool(np.all(other.weights_ == 2 * one.weights_))
+        True
+        """
+        # Earlier decisions and timing belong to other parameters.
+        for name in _OPTIONAL_RESULTS:
+            self.__dict__.pop(name, None)
+        parameters, spec = state.parameters, state.input_spec
+        self.weights_ = parameters.weights
+        self.bias_ = parameters.bias
+        self.feedback_ = parameters.feedback
+        if self.feedback_.size == 0:
+            self.feedback_ = np.zeros((len(state.classes), state.basis.n_basis))
+        self.hidden_layers_ = state.hidden_layers
+        self.basis_ = state.basis
+        self.classes_ = state.classes
+        self.n_features_in_ = spec.n_inputs
+        self.n_presentations_ = state.n_presentations
+        self.streams_ = state.streams
+        self.history_ = state.history
+        self.scaler_ = spec.scaler
+        self.inputs_seen_ = spec.seen
+        optional = {
+            "timing_": state.timing and asdict(state.timing),
+            "optimizer_state_": state.optimizer_state,
+            "validation_scores_": state.validation_scores,
+            "feature_names_in_": spec.names,
+        }
+        for name, value in optional.items():
+            if value is not None:
+                setattr(self, name, value)
+
+    def adopt(self, learned: FittedState) -> None:
+        """Former name of `restore`."""
+        warn("GLMClassifier.adopt is now GLMClassifier.restore", DeprecationWarning)
+        self.restore(learned)
+
+    def prepare_test(self, X: ArrayLike, first_presentation: int = 0) -> TestRun:
+        """Check the arguments of `predict`, and return what is to be simulated.
+
+        Parameters
+        ----------
+        X, first_presentation
+            As for `predict`.
+
+        Returns
+        -------
+        glmbrian.classifier.testing.TestRun
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError, TypeError, ValueError
+            As for `predict`.
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> classifier = glm.GLMClassifier(n_steps=4, n_basis=2, n_epochs=1, device="runtime", random_state=1)
+        >>> run = classifier.fit([[1.0, 0.0], [0.0, 1.0]], ["left", "right"]).prepare_test([[1.0, 0.5]])
+        >>> run.network.n_steps, len(run.inputs)
+        (4, 1)
+        """
+        state = self.state
+        return prepare_test(self.settings, state, X, first_presentation)
 
     # ------------------------------------------------------------------ learning
 
@@ -415,14 +551,20 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         >>> bool(classifier.history_[0] < classifier.history_[-1])
         True
         """
-        with unchanged_on_error([self]):
-            if stops_early(self):
-                fit_until_no_better(self, X, y, sample_weight)
-            else:
-                prepared = prepare([self], X, y, sample_weight)
-                train([self], prepared)
-                warn_of_divergence([self], prepared)
+        settings = self.settings
+        prepared = self._prepared(settings, X, y, sample_weight)
+        if settings.training.early_stopping:
+            state, prepared = fit_with_early_stopping(settings, prepared, sample_weight)
+        else:
+            (state,) = train(prepared)
+        warn_of_divergence([state], prepared)
+        self.restore(state)
         return self
+
+    def _prepared(self, settings, X, y, sample_weight=None, classes=None):
+        """Return everything needed to train from the start."""
+        owner = type(self).__name__
+        return prepare([settings], X, y, sample_weight, classes, owner=owner, before=self.inputs_seen_)
 
     @underflow_is_zero
     def partial_fit(
@@ -470,8 +612,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         >>> classifier.n_presentations_, classifier.history_.shape
         (40, (2,))
         """
-        refuse_early_stopping(self, "partial_fit")
-        is_first = not is_fitted(self)
+        settings, is_first = self.settings, not self._is_fitted
+        settings.refuse_early_stopping("partial_fit")
         if is_first and classes is None:
             raise ValueError(
                 "classes must be passed on the first call to partial_fit, with all that will ever occur"
@@ -482,69 +624,16 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
                 "use a mapping of labels to weights, such as those that "
                 "sklearn.utils.class_weight.compute_class_weight computes"
             )
-        with unchanged_on_error([self]):
-            if is_first:
-                prepared, earlier = prepare([self], X, y, sample_weight, classes), np.empty(0)
-            else:
-                prepared = prepare_more(self, X, y, sample_weight, classes)
-                earlier = self.history_
-            one_epoch = prepared.training.epoch(0, len(prepared.inputs))
-            train([self], replace(prepared, training=one_epoch))
-            warn_of_divergence([self], prepared)
-            self.history_ = np.concatenate([earlier, self.history_])
+        if is_first:
+            prepared, earlier = self._prepared(settings, X, y, sample_weight, classes), np.empty(0)
+        else:
+            prepared = prepare_more(settings, self.state, X, y, sample_weight, classes)
+            earlier = self.history_
+        one_epoch = prepared.training.epoch(0, len(prepared.inputs))
+        (state,) = train(replace(prepared, training=one_epoch))
+        warn_of_divergence([state], prepared)
+        self.restore(replace(state, history=np.concatenate([earlier, state.history])))
         return self
-
-    def adopt(self, learned: Learned) -> None:
-        """Take over what was learned.  Training and `load` call this.
-
-        Parameters
-        ----------
-        learned : glmbrian.classifier.learned.Learned
-
-        Examples
-        --------
-        Decide with weights twice as large:
-
-        >>> import numpy as np, glmbrian as glm
-        >>> from glmbrian.classifier.learned import Learned
-        >>> from glmbrian.devices.problem import Parameters
-        >>> settings = dict(n_steps=4, n_basis=2, n_epochs=1, device="runtime", random_state=1)
-        >>> one = glm.GLMClassifier(**settings).fit([[1.0, 0.0], [0.0, 1.0]], ["left", "right"])
-        >>> other = glm.GLMClassifier(**settings)
-        >>> other.adopt(
-        ...     Learned(
-        ...         Parameters(2 * one.weights_, one.feedback_, one.bias_),
-        ...         one.basis_, one.classes_, one.streams_, one.n_presentations_, one.history_,
-        ...     )
-        ... )
-        >>> bool(np.all(other.weights_ == 2 * one.weights_))
-        True
-        """
-        # Earlier decisions and timing belong to other parameters.
-        for name in _OPTIONAL_RESULTS:
-            self.__dict__.pop(name, None)
-        self.weights_ = learned.parameters.weights
-        self.bias_ = learned.parameters.bias
-        self.feedback_ = learned.parameters.feedback
-        if self.feedback_.size == 0:
-            self.feedback_ = np.zeros((len(learned.classes), learned.basis.n_basis))
-        self.hidden_layers_ = learned.hidden_layers
-        self.basis_ = learned.basis
-        self.classes_ = learned.classes
-        self.n_features_in_ = len(learned.parameters.layers[0].weights)
-        self.n_presentations_ = learned.n_presentations
-        self.streams_ = learned.streams
-        self.history_ = learned.history
-        self.scaler_ = learned.scaler
-        self.inputs_seen_ = learned.inputs_seen
-        if learned.timing is not None:
-            self.timing_ = asdict(learned.timing)
-        if learned.optimizer_state is not None:
-            self.optimizer_state_ = learned.optimizer_state
-        if learned.validation_scores is not None:
-            self.validation_scores_ = learned.validation_scores
-        if learned.feature_names is not None:
-            self.feature_names_in_ = learned.feature_names
 
     def __setstate__(self, state):
         state = dict(state)
@@ -587,31 +676,20 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         True
         """
         choice(self.device, "device (of an export)", exporting_devices())
-        refuse_early_stopping(self, "export")
-        check_can_be_saved(self)
-        untrained = clone(self)
-        prepared = prepare([untrained], X, y)
-        (start,) = prepared.starts
-        untrained.adopt(
-            Learned(
-                start,
-                prepared.network.basis,
-                prepared.classes,
-                prepared.streams[0],
-                prepared.n_presentations,
-                history=np.empty(0),
-                scaler=untrained.scaler_,
-                inputs_seen=untrained.inputs_seen_,
-                feature_names=getattr(untrained, "feature_names_in_", None),
-                hidden_basis=prepared.network.hidden.basis,
-                hidden_feedback=prepared.network.hidden.feedback_basis,
-            )
-        )
+        settings, parameters = self.settings, self.get_params(deep=False)
+        settings.refuse_early_stopping("export")
+        as_saved(parameters, settings)  # raises if a file cannot hold it
+        prepared = prepare([settings], X, y, owner=type(self).__name__)
         with new_folder(directory, "directory") as folder:
             get_device(self.device).export(
-                prepared.network, start, prepared.inputs, prepared.labels, prepared.training, folder
+                prepared.network,
+                prepared.starts[0],
+                prepared.inputs,
+                prepared.labels,
+                prepared.training,
+                folder,
             )
-            untrained.save(folder / EXPORTED)
+            save_model(parameters, prepared.state(), folder / EXPORTED)
 
     # ------------------------------------------------------------------ deciding
 
@@ -658,8 +736,9 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         >>> classifier.fit(X, y).predict(X[:4]).tolist()
         ['left', 'right', 'left', 'right']
         """
-        outcome, _ = self._test(prepare_test(self, X, first_presentation))
-        return decided_labels(self, outcome, first_presentation)
+        run = self.prepare_test(X, first_presentation)
+        outcome, _ = self._test(run)
+        return run.decided_labels(outcome)
 
     @underflow_is_zero
     def predict_proba(
@@ -729,9 +808,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         >>> probabilities.sum(axis=1).round(12).tolist()
         [1.0, 1.0]
         """
-        return class_probabilities(
-            self, X, deadline, n_encodings, n_hidden, n_simulated, first_presentation
-        )
+        run = self.prepare_test(X, first_presentation)
+        return class_probabilities(run, deadline, n_encodings, n_hidden, n_simulated)
 
     @underflow_is_zero
     def decision_function(
@@ -775,11 +853,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         >>> (classifier.fit(X, y).decision_function(X[:2]) > 0).tolist()
         [False, True]
         """
-        return log_odds(
-            class_probabilities(
-                self, X, deadline, n_encodings, n_hidden, n_simulated, first_presentation
-            )
-        )
+        run = self.prepare_test(X, first_presentation)
+        return log_odds(class_probabilities(run, deadline, n_encodings, n_hidden, n_simulated))
 
     @underflow_is_zero
     def score(
@@ -898,12 +973,12 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
 
     def _judge(self, X, y, first_presentation, sample_weight=None):
         """Test on `X`; return the accuracy and the outcome."""
-        run = prepare_test(self, X, first_presentation)
+        run = self.prepare_test(X, first_presentation)
         rejected = [REJECTED] if self.on_silence == "reject" else []
         y = check_known(y, len(run.inputs), self.classes_, "classes_", rejected)
         weights = check_weights(sample_weight, (len(run.inputs),))
         outcome, timing = self._test(run)
-        decided = decided_labels(self, outcome, first_presentation)
+        decided = run.decided_labels(outcome)
         self.timing_ = asdict(timing)
         self.decisions_ = Decisions(y, decided, outcome.steps, is_silent(outcome))
         return float(np.average(decided == y, weights=weights)), outcome
@@ -959,12 +1034,12 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         >>> str(trace.decided)
         'left'
         """
-        run = prepare_test(self, X, first_presentation)
+        run = self.prepare_test(X, first_presentation)
         traces = recording_device().record(run.network, run.parameters, run.inputs, run.testing)
         outcome = Outcome.from_rows(
             [trace.row() for trace in traces], run.network.n_classes, len(run.network.hidden.sizes)
         )
-        for trace, decided in zip(traces, decided_labels(self, outcome, first_presentation)):
+        for trace, decided in zip(traces, run.decided_labels(outcome)):
             trace.decided = decided
         return traces
 
@@ -1016,8 +1091,8 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         ...         file["classes"].tolist(), file["weights"].shape
         (['left', 'right'], (12, 2, 2))
         """
-        check_fitted(self)
-        save_classifier(self, path)
+        state = self.state
+        save_model(self.get_params(deep=False), state, path)
 
     @classmethod
     def load(cls, path: str | Path) -> "GLMClassifier":
@@ -1058,4 +1133,7 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         >>> loaded.predict(X[:4]).tolist()
         ['left', 'right', 'left', 'right']
         """
-        return load_classifier(cls, path)
+        parameters, state = load_model(path, cls().get_params(deep=False))
+        loaded = cls(**parameters)
+        loaded.restore(state)
+        return loaded

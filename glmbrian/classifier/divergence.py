@@ -1,7 +1,6 @@
 """A warning if the training of classifiers diverged."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -9,23 +8,20 @@ from ..core.batches import BatchedLikelihood
 from ..core.divergence import Reference, advice, what_went_wrong
 from ..devices.problem import Testing
 from ..support.validation import warn
+from .fitted_state import FittedState
 from .presented import PresentedTest
-from .testing import TestRun
 from .training import Prepared
-
-if TYPE_CHECKING:
-    from .classifier import GLMClassifier
 
 #: Presentations that tell the log-likelihood before training.
 _N_AT_START = 50
 
 
-def warn_of_divergence(classifiers: Sequence["GLMClassifier"], prepared: Prepared) -> None:
+def warn_of_divergence(states: Sequence[FittedState], prepared: Prepared) -> None:
     """Warn once if training has diverged, and name the members of an ensemble in which it has.
 
     Parameters
     ----------
-    classifiers : list of GLMClassifier
+    states : list of FittedState
         With the history of this training only.
     prepared : Prepared
         What they were trained with.
@@ -33,8 +29,8 @@ def warn_of_divergence(classifiers: Sequence["GLMClassifier"], prepared: Prepare
     if not prepared.network.objective.clamps_outputs:
         return
     reasons = {}
-    for number, classifier in enumerate(classifiers):
-        history, chance = classifier.history_, _chance(prepared, number)
+    for number, state in enumerate(states):
+        history, chance = state.history, _chance(prepared, number)
         reason = what_went_wrong(history, len(prepared.inputs), Reference(chance, np.inf))
         # The log-likelihood before training takes longer to compute.
         if reason:
@@ -46,10 +42,10 @@ def warn_of_divergence(classifiers: Sequence["GLMClassifier"], prepared: Prepare
         return
     worst = next(iter(reasons))
     whose = ""
-    if len(classifiers) > 1:
+    if len(states) > 1:
         numbers = ", ".join(map(str, reasons))
         whose = f"of the classifiers, number {numbers} (the following is about {worst}): "
-    warn(advice(reasons[worst], float(classifiers[worst].learning_rate), whose), RuntimeWarning)
+    warn(advice(reasons[worst], float(prepared.training.learning_rates[worst]), whose), RuntimeWarning)
 
 
 def _chance(prepared, number):
@@ -72,7 +68,7 @@ def _before_training(prepared, number):
     rows = np.unique(rows)
     inputs = type(prepared.inputs)(prepared.inputs.kind, prepared.inputs.data[rows])
     keys = Testing(prepared.training.input_key, prepared.training.output_key)
-    test = PresentedTest(TestRun(prepared.network, prepared.starts[number], inputs, keys))
+    test = PresentedTest(prepared.network, prepared.starts[number], inputs, keys)
     likelihood = BatchedLikelihood(test.batched, prepared.network.objective)
     values = [
         likelihood.values(

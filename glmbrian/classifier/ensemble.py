@@ -11,8 +11,7 @@ from ..support.floating_point import underflow_is_zero
 from ..support.validation import integer
 from .classifier import GLMClassifier
 from .divergence import warn_of_divergence
-from .settings import check_settings, refuse_early_stopping
-from .training import prepare, train, unchanged_on_error
+from .training import prepare, train
 
 #: The parameters in which the members of an ensemble may differ.
 OWN_PARAMETERS = ("learning_rate", "start_state", "verbose")
@@ -71,12 +70,14 @@ def fit_ensemble(
     (784, 2, 2)
     """
     members = _check_alike(classifiers)
-    refuse_early_stopping(members[0], "fit_ensemble")
+    settings = [member.settings for member in members]
+    settings[0].refuse_early_stopping("fit_ensemble")
     n_jobs = cpu_count() if n_jobs is None else integer(n_jobs, "n_jobs")
-    with unchanged_on_error(members):
-        prepared = prepare(members, X, y, sample_weight, one_row_each=True)
-        train(members, prepared, n_jobs)
-        warn_of_divergence(members, prepared)
+    prepared = prepare(settings, X, y, sample_weight, one_row_each=True)
+    states = train(prepared, n_jobs)
+    warn_of_divergence(states, prepared)
+    for member, state in zip(members, states):
+        member.restore(state)
     return members
 
 
@@ -97,7 +98,7 @@ def _check_alike(classifiers):
         raise ValueError("classifiers must be distinct objects, but one of them is given twice")
     # Parameters that are not valid, such as arrays, may not even compare.
     for member in classifiers:
-        check_settings(member)
+        _ = member.settings
     shared = classifiers[0].get_params()
     for number, member in enumerate(classifiers):
         for name, value in member.get_params().items():

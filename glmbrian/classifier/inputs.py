@@ -1,9 +1,10 @@
 """The presentations given to a classifier: checks, and scaling to intensities."""
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.validation import validate_data
 
@@ -11,68 +12,95 @@ from ..core.rate_code import check_intensities, warn_of_small_integers
 from ..devices.problem import Inputs
 from ..support.validation import binary_array, finite_array, plain_array, warn
 from .input_range import SMALL_INTEGERS, InputRange, warn_of_clipping
-
-if TYPE_CHECKING:
-    from .classifier import GLMClassifier
+from .settings import Settings
 
 #: Smaller arrays are unlikely to be images, so they get no warning.
 _SMALLEST_IMAGE = 8
 
 
-def check_first_inputs(classifier: "GLMClassifier", X: ArrayLike) -> Inputs:
-    """Return the first `Inputs` that a `GLMClassifier` is trained on.
+@dataclass(frozen=True)
+class InputSpec:
+    """What training has seen of its inputs; later ones are checked, and scaled, alike.
 
-    Later inputs are checked against these, so this sets `feature_names_in_`, `scaler_` and
-    `inputs_seen_`.
+    n_inputs : int
+    scaler : MinMaxScaler, optional
+        With `scale_inputs`.
+    seen : InputRange, optional
+        Unknown in models of version 0.1.
+    names : ndarray of str, shape (n_inputs,), optional
+        Names of columns.
+    owner : str
+        The class of the classifier, for scikit-learn's messages.
     """
-    array, flat = _checked_shape(classifier, X, is_first=True)
-    array = _checked_values(classifier, array, flat, classifier.inputs_seen_)
-    classifier.scaler_ = None
-    if classifier.scale_inputs and array.ndim == 2:
-        classifier.scaler_ = MinMaxScaler(clip=True).fit(array)
-    array = _intensities(classifier, array)
-    classifier.inputs_seen_ = InputRange.seen_in(array)
-    if array.dtype == np.uint8 and array.ndim == 2:
-        warn_of_small_integers(array, "X", SMALL_INTEGERS, ", or use scale_inputs=True")
-    return _as_inputs(array)
+
+    n_inputs: int
+    scaler: MinMaxScaler | None = None
+    seen: InputRange | None = None
+    names: np.ndarray | None = None
+    owner: str = "GLMClassifier"
+
+    @classmethod
+    def fit(
+        cls, X: ArrayLike, settings: Settings, owner: str, before: InputRange | None = None
+    ) -> tuple["InputSpec", Inputs]:
+        """Return what the first training inputs say, and the inputs; `before` is from an earlier fit."""
+        array, names, flat = _checked_shape(X, settings, cls(0, owner=owner), is_first=True)
+        array = _checked_values(array, settings, flat, before)
+        scaler = None
+        if settings.scale_inputs and array.ndim == 2:
+            scaler = MinMaxScaler(clip=True).fit(array)
+        spec = cls(array.shape[-1], scaler, None, names, owner)
+        array = spec._intensities(array, settings)
+        if array.dtype == np.uint8 and array.ndim == 2:
+            warn_of_small_integers(array, "X", SMALL_INTEGERS, ", or use scale_inputs=True")
+        return replace(spec, seen=InputRange.seen_in(array)), _as_inputs(array)
+
+    def transform(self, X: ArrayLike, settings: Settings) -> tuple["InputSpec", Inputs]:
+        """Return what is known after further training on `X`, and the inputs."""
+        array, _, flat = _checked_shape(X, settings, self, is_first=False)
+        array = self._intensities(_checked_values(array, settings, flat, self.seen), settings)
+        seen = InputRange.seen_in(array)
+        if self.seen is not None:
+            self.seen.warn_of_another_scale(seen)
+            seen = self.seen.joined(seen)
+        return replace(self, seen=seen), _as_inputs(array)
+
+    def scaled(self, X: np.ndarray, settings: Settings) -> np.ndarray:
+        """Return `X` scaled to intensities as in training."""
+        if (self.scaler is not None) != settings.scale_inputs:
+            raise ValueError(
+                f"scale_inputs must be as in training, got {settings.scale_inputs}: training "
+                "finds the range of each input"
+            )
+        if self.scaler is None:
+            return X
+        warn_of_clipping(self.scaler, X)
+        return self.scaler.transform(X)
+
+    def _intensities(self, X, settings):
+        if X.ndim == 3:
+            return X
+        return check_intensities(self.scaled(X, settings), "X", ", or use scale_inputs=True")
 
 
-def check_inputs(classifier: "GLMClassifier", X: ArrayLike, learns: bool = False) -> Inputs:
-    """Return the `Inputs` for a test, or for further training if `learns` is True."""
-    array, flat = _checked_shape(classifier, X, is_first=False)
-    known = classifier.inputs_seen_
-    array = _intensities(classifier, _checked_values(classifier, array, flat, known))
-    seen = InputRange.seen_in(array)
-    if known is not None:
-        known.warn_of_another_scale(seen)
-        seen = known.joined(seen)
-    if learns:
-        classifier.inputs_seen_ = seen
-    return _as_inputs(array)
+def _column_names(X, spec, is_first):
+    """Return the names of the columns; raise or warn if they differ from earlier ones, as scikit-learn does."""
+    columns = type(spec.owner, (BaseEstimator,), {})()
+    if not is_first:
+        columns.n_features_in_ = spec.n_inputs
+        if spec.names is not None:
+            columns.feature_names_in_ = spec.names
+    # Only names are checked here: scikit-learn would take axis 1 of spike trains, the steps, for the inputs.
+    validate_data(columns, X, reset=is_first, skip_check_array=True, ensure_2d=False)
+    return getattr(columns, "feature_names_in_", None)
 
 
-def scaled(classifier: "GLMClassifier", X: np.ndarray) -> np.ndarray:
-    """Return `X` scaled to intensities as in training."""
-    scaler = classifier.scaler_
-    if (scaler is not None) != classifier.scale_inputs:
-        raise ValueError(
-            f"scale_inputs must be as in training, got {classifier.scale_inputs}: training "
-            "finds the range of each input"
-        )
-    if scaler is None:
-        return X
-    warn_of_clipping(scaler, X)
-    return scaler.transform(X)
-
-
-def _checked_shape(classifier, X, is_first):
-    """Return `X` as an array, and a hint for error messages in case `X` holds images."""
+def _checked_shape(X, settings, spec, is_first):
+    """Return `X` as an array, the names of its columns, and a hint for messages in case `X` holds images."""
     _refuse_events(X)
     array = plain_array(X, "X", error=ValueError)
-    # Only column names are checked here: scikit-learn would take axis 1 of spike trains, the
-    # steps, for the inputs.
-    validate_data(classifier, X, reset=is_first, skip_check_array=True, ensure_2d=False)
-    X, n_steps = array, int(classifier.n_steps)
+    names = _column_names(X, spec, is_first)
+    X, n_steps = array, settings.architecture.n_steps
     flat = ""
     if X.ndim > 2 and X.size:
         shape = (len(X), X.size // len(X))
@@ -88,24 +116,24 @@ def _checked_shape(classifier, X, is_first):
             f"X must hold at least one presentation and one input, got {X.shape[-1]} feature(s) "
             f"(shape={X.shape}) while a minimum of 1 is required."
         )
-    if not is_first and X.shape[-1] != classifier.n_features_in_:
-        if X.ndim == 2 and X.size == classifier.n_features_in_:
+    if not is_first and X.shape[-1] != spec.n_inputs:
+        if X.ndim == 2 and X.size == spec.n_inputs:
             flat = ". If this is one image, flatten it: X.reshape(1, -1)"
         raise ValueError(
-            f"X has {X.shape[-1]} inputs, but {classifier.n_features_in_} were used in training: "
-            f"X has {X.shape[-1]} features, but {type(classifier).__name__} is expecting "
-            f"{classifier.n_features_in_} features as input{flat}"
+            f"X has {X.shape[-1]} inputs, but {spec.n_inputs} were used in training: "
+            f"X has {X.shape[-1]} features, but {spec.owner} is expecting "
+            f"{spec.n_inputs} features as input{flat}"
         )
     if X.dtype.kind == "c":
         raise ValueError(f"X must hold real numbers. Complex data not supported, got {X.dtype}")
-    return X, flat
+    return X, names, flat
 
 
-def _checked_values(classifier, X, flat, known):
+def _checked_values(X, settings, flat, known):
     """Return `X` as trains of 0 and 1, or as numbers that may still need scaling."""
     if X.ndim == 3:
-        return _checked_trains(X, int(classifier.n_steps), flat, known)
-    return finite_array(X, "X") if classifier.scale_inputs else X
+        return _checked_trains(X, settings.architecture.n_steps, flat, known)
+    return finite_array(X, "X") if settings.scale_inputs else X
 
 
 def _refuse_events(X):
@@ -143,12 +171,6 @@ def _checked_trains(X, n_steps, flat, known):
             f"steps{flat}"
         )
     return trains
-
-
-def _intensities(classifier, X):
-    if X.ndim == 3:
-        return X
-    return check_intensities(scaled(classifier, X), "X", ", or use scale_inputs=True")
 
 
 def _as_inputs(X):

@@ -1,64 +1,57 @@
 """How probable each decision of a classifier is, before the outputs are drawn."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ..core.objectives import check_decides_as_defined
 from ..support.validation import integer
 from .presented import Block, PresentedTest
-from .testing import prepare_test
-
-if TYPE_CHECKING:
-    from .classifier import GLMClassifier
+from .testing import TestRun
 
 #: The smallest positive number of full precision: logarithms of probabilities stay finite.
 _TINY = np.finfo(float).tiny
 
 
 def class_probabilities(
-    classifier: "GLMClassifier",
-    X: ArrayLike,
+    run: TestRun,
     deadline: int | None = None,
     n_encodings: int = 1,
     n_hidden: int = 10,
     n_simulated: int = 256,
-    first_presentation: int = 0,
 ) -> NDArray[np.float64]:
     """Return what `GLMClassifier.predict_proba` returns."""
-    test = prepared_probabilities(classifier, X, deadline, first_presentation)
+    test = _presented_until(run, deadline)
     n_encodings = integer(n_encodings, "n_encodings")
     if n_encodings > 1 and test.inputs.kind == "trains":
         raise ValueError(f"n_encodings must be 1 for spike trains, which are ready, got {n_encodings}")
     n_hidden = integer(n_hidden, "n_hidden") if len(test.layers) > 1 else 1
     n_simulated = integer(n_simulated, "n_simulated")
-    found = np.zeros((len(test.inputs), len(classifier.classes_)))
+    found = np.zeros((len(test.inputs), len(run.classes)))
     for block in test.blocks():
         for encoding in range(n_encodings):
             for u in output_potentials(test, block, test.trains(block, encoding), n_hidden, encoding):
                 found[block.rows] += decision_probabilities(
-                    classifier, test, block, u, classifier.on_silence, n_simulated
+                    test, block, u, run.on_tie, run.on_silence, n_simulated
                 )
     return found / (n_encodings * n_hidden)
 
 
-def prepared_probabilities(
-    classifier: "GLMClassifier", X: ArrayLike, deadline: int | None, first_presentation: int
-) -> PresentedTest:
-    """Check arguments of `GLMClassifier.predict_proba`, and return the test."""
-    run = prepare_test(classifier, X, first_presentation)
+def _presented_until(run: TestRun, deadline: int | None) -> PresentedTest:
+    """Return the test as if presentations ended with the step `deadline`."""
     check_decides_as_defined(run.network.objective, "probabilities")
     n_steps = run.network.n_steps
     if deadline is not None:
         if run.inputs.kind == "trains":
             # Later input spikes come too late.
             deadline = integer(deadline, "deadline", 1, n_steps)
-            data = run.inputs.data[:, :deadline]
-            run = type(run)(run.network, run.parameters, type(run.inputs)("trains", data), run.testing)
+            inputs = replace(run.inputs, data=run.inputs.data[:, :deadline])
+            run = replace(run, inputs=inputs)
         n_steps = integer(deadline, "deadline", 1, n_steps)
-    return PresentedTest(run, n_steps)
+    return run.presented(n_steps)
 
 
 def output_potentials(
@@ -75,10 +68,10 @@ def output_potentials(
 
 
 def decision_probabilities(
-    classifier: "GLMClassifier",
     test: PresentedTest,
     block: Block,
     u: NDArray[np.float64],
+    on_tie: str,
     on_silence: str,
     n_simulated: int,
 ) -> NDArray[np.float64]:
@@ -87,7 +80,7 @@ def decision_probabilities(
         u,
         test.layers[-1].activation,
         test.layers[-1].feedback_kernels,
-        classifier.on_tie,
+        on_tie,
         on_silence,
         lambda repetition: test.output_draws(block.numbers, repetition)[:, : u.shape[1]],
         n_simulated,

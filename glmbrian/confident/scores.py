@@ -7,9 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..classifier.classifier import GLMClassifier
-from ..classifier.presented import PresentedTest
 from ..classifier.probabilities import decision_probabilities, output_potentials
-from ..classifier.testing import prepare_test
 from ..core.objectives import check_decides_as_defined
 from ..support.progress import Progress
 
@@ -43,7 +41,8 @@ def check_classifier(clf: Any) -> GLMClassifier:
 
 def step_scores(clf: GLMClassifier, X: ArrayLike, first_presentation: int = 0) -> Scores:
     """Return the `Scores` of presentations, with the input and hidden spikes that `predict` sees."""
-    test = PresentedTest(prepare_test(clf, X, first_presentation))
+    run = clf.prepare_test(X, first_presentation)
+    test = run.presented()
     check_decides_as_defined(test.objective, "probabilities")
     shape = (len(test.inputs), test.n_steps)
     best, log_odds = np.zeros(shape, dtype=np.int64), np.zeros(shape)
@@ -55,7 +54,7 @@ def step_scores(clf: GLMClassifier, X: ArrayLike, first_presentation: int = 0) -
             (u,) = output_potentials(test, block, trains)
             for step in range(test.n_steps):
                 probabilities = decision_probabilities(
-                    clf, test, block, u[:, : step + 1], "reject", _N_SIMULATED
+                    test, block, u[:, : step + 1], run.on_tie, "reject", _N_SIMULATED
                 )
                 best[block.rows, step], log_odds[block.rows, step] = _surest(probabilities)
             progress(block.rows.stop)

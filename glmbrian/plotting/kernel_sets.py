@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..classifier.classifier import GLMClassifier
-from ..classifier.learned import HiddenLayer
+from ..classifier.fitted_state import HiddenLayer
 from ..core.bases import Basis
 from ..population.population import GLMPopulation
 from ..population.stability import COUPLING

@@ -14,7 +14,6 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.multiclass import OneVsRestClassifier
 
 from ..classifier.classifier import GLMClassifier
-from ..classifier.testing import prepare_test
 from ..core.decisions import decide, measures
 from ..datasets import load_mnist
 from .complexity import ann_operations, operations
@@ -170,7 +169,7 @@ def _details(classifier, X, y):
         return float((classifier.classes_[decided] == y).mean())
 
     outcomes = [recording.outcome(objective, deadline) for deadline in range(1, n_steps + 1)]
-    network = prepare_test(classifier, X[:1]).network
+    network = classifier.prepare_test(X[:1]).network
     return {
         "recounted_operations_per_class": measures(whole)["operations_per_class"],
         "accuracy_by_spikes": accuracy(whole, "random"),

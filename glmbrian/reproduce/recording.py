@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..classifier.classifier import GLMClassifier
-from ..classifier.testing import prepare_test
 from ..core.objectives import Objective
 from ..core.randomness import uniforms
 from ..core.rate_code import rate_encode
@@ -67,7 +66,7 @@ def redraw(classifier: GLMClassifier, X: ArrayLike) -> Recording:
     X : array_like, shape (n, n_inputs)
         Intensities, as for `GLMClassifier.fit`.
     """
-    run = prepare_test(classifier, X)
+    run = classifier.prepare_test(X)
     network, theta, inputs, testing = run.network, run.parameters, run.inputs, run.testing
     n_at_once = max(1, _MOST_HELD // (network.n_steps * network.n_inputs))
     parts = []

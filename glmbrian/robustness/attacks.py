@@ -5,8 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..classifier.presented import PresentedTest
-from ..classifier.testing import prepare_test
 from ..core.changes import Kind, get_kind
 from ..core.randomness import check_random_state, derive_keys, uniforms
 from ..support.floating_point import underflow_is_zero
@@ -167,7 +165,7 @@ def random_change(
     >>> int(glm.robustness.random_change(classifier, trains, budget=3, random_state=1).sum())
     3
     """
-    test = PresentedTest(prepare_test(check_classifier(clf), X, first_presentation))
+    test = check_classifier(clf).prepare_test(X, first_presentation).presented()
     budget, kind = integer(budget, "budget", 0), get_kind(kind)
     check_random_state(random_state)
     (key,) = derive_keys(random_state, 0, stream="random change")

@@ -133,7 +133,7 @@ def _slope(target: Target, block, loss, intensities, encodings) -> NDArray[np.fl
     """Return the derivatives with respect to intensities, times two, summed over encodings."""
     test, total = target.test, np.zeros(intensities.shape)
     for encoding in encodings:
-        key = repeated_key(test.run.testing.input_key, encoding)
+        key = repeated_key(test.testing.input_key, encoding)
         trains = rate_encode(levels(intensities), key, block.numbers, test.n_steps)
         drive = test.batched.first.drive(trains)
         draws = target.hidden_draws(block, 1, encoding)

@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 from ..classifier.classifier import GLMClassifier
 from ..classifier.labels import check_known, indices
 from ..classifier.presented import Block, PresentedTest
-from ..classifier.testing import prepare_test
 from ..core.batches import BatchedLikelihood
 from .losses import Loss
 
@@ -54,7 +53,7 @@ def check_classifier(clf: Any) -> GLMClassifier:
 
 def prepare_target(clf: Any, X: ArrayLike, y: ArrayLike, first_presentation: int = 0) -> Target:
     """Check the arguments of an attack, and return the `Target`."""
-    run = prepare_test(check_classifier(clf), X, first_presentation)
+    run = check_classifier(clf).prepare_test(X, first_presentation)
     objective = run.network.objective
     if not objective.clamps_outputs:
         raise ValueError(
@@ -62,5 +61,5 @@ def prepare_target(clf: Any, X: ArrayLike, y: ArrayLike, first_presentation: int
             f"log-likelihood to attack, got {objective.name!r}"
         )
     labels = check_known(y, len(run.inputs), clf.classes_, "classes_")
-    test = PresentedTest(run)
+    test = run.presented()
     return Target(test, indices(labels, clf.classes_), BatchedLikelihood(test.batched, objective))

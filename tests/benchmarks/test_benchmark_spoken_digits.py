@@ -6,7 +6,6 @@ import spoken_digits
 from scipy.io import wavfile
 
 import glmbrian as glm
-from glmbrian.classifier.settings import check_settings
 
 RATE = 8000
 
@@ -87,4 +86,4 @@ def test_wrong_sounds_are_named(tmp_path):
 
 def test_named_settings_are_valid():
     for arguments in spoken_digits.settings().values():
-        check_settings(glm.GLMClassifier(n_steps=100, **arguments))
+        _ = glm.GLMClassifier(n_steps=100, **arguments).settings

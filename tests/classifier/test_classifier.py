@@ -14,7 +14,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
 import glmbrian as glm
-from glmbrian.classifier.testing import prepare_test
 from glmbrian.devices import get_device
 from glmbrian.learning import membrane_potential
 from glmbrian.support.progress import Progress, Silent
@@ -100,7 +99,7 @@ def test_second_fit_of_an_architecture_compiles_nothing(first_to_spike, monkeypa
 @compiled
 def test_recorded_presentations_are_those_of_the_test_run(first_to_spike):
     traces = first_to_spike.record(DIGITS.X_test[:5])
-    run = prepare_test(first_to_spike, DIGITS.X_test[:5])
+    run = first_to_spike.prepare_test(DIGITS.X_test[:5])
     outcome, _ = get_device(first_to_spike.device).test(
         run.network, run.parameters, run.inputs, run.testing, Silent()
     )

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import glmbrian as glm
-from glmbrian.classifier.settings import make_network
 from glmbrian.devices.problem import Parameters, Training
 from glmbrian.devices.replicas import compiled_replicas, repeat_last
 
@@ -74,7 +73,7 @@ def test_processes_share_replicas_out(n_jobs):
 
 @given(n_replicas=st.integers(1, 40), n_jobs=st.integers(1, 50))
 def test_shares_are_of_one_length_and_cover_all(n_replicas, n_jobs):
-    network = make_network(glm.GLMClassifier(n_steps=2), 3, 2, glm.IndicatorBasis(2))
+    network = glm.GLMClassifier(n_steps=2).settings.architecture.network(3, 2, glm.IndicatorBasis(2))
     training = Training(np.ones(n_replicas), 1, 1, input_key=1, order_key=2)
     shares = replace(network, n_replicas=n_replicas, n_jobs=n_jobs).shares(training)
     assert len(shares) <= n_jobs
@@ -85,7 +84,9 @@ def test_shares_are_of_one_length_and_cover_all(n_replicas, n_jobs):
 
 
 def test_ensembles_of_many_sizes_share_programs_unless_training_takes_longer_than_compiling():
-    network = make_network(glm.GLMClassifier(n_steps=8), 784, 2, glm.RaisedCosineBasis(8, 8))
+    network = glm.GLMClassifier(n_steps=8).settings.architecture.network(
+        784, 2, glm.RaisedCosineBasis(8, 8)
+    )
 
     def compiled(n_replicas, n_epochs):
         training = Training(np.ones(n_replicas), n_epochs, 1, input_key=1, order_key=2)
@@ -96,7 +97,9 @@ def test_ensembles_of_many_sizes_share_programs_unless_training_takes_longer_tha
 
 
 def test_replicas_that_fill_a_program_up_repeat_the_last():
-    network = make_network(glm.GLMClassifier("rate", n_steps=4), 5, 2, glm.IndicatorBasis(3))
+    network = glm.GLMClassifier("rate", n_steps=4).settings.architecture.network(
+        5, 2, glm.IndicatorBasis(3)
+    )
     network = replace(network, n_replicas=3)
     random = np.random.default_rng(0)
     parameters = Parameters(random.random((5, 6, 3)), random.random((6, 3)), random.random(6))

@@ -11,7 +11,6 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import glmbrian as glm
-from glmbrian.classifier.settings import n_averaged_epochs
 from glmbrian.classifier.training import prepare
 from glmbrian.core.credit import StraightThrough
 from glmbrian.devices.cpp_standalone import find_compiler
@@ -152,10 +151,10 @@ def test_average_is_over_the_last_epochs(hidden):
     ],
 )
 def test_the_number_of_averaged_epochs_is_rounded_up_but_not_by_rounding_errors(average, n_epochs, n):
-    assert prepare([small(average=average, n_epochs=n_epochs)], X, Y).training.n_averaged == n
+    assert prepare([small(average=average, n_epochs=n_epochs).settings], X, Y).training.n_averaged == n
     # What `load` finds in an exported project is the same fraction.
     for k in range(n_epochs + 1):
-        assert n_averaged_epochs(small(average=k / n_epochs, n_epochs=n_epochs)) == k
+        assert small(average=k / n_epochs, n_epochs=n_epochs).settings.training.n_averaged == k
 
 
 def test_by_default_the_last_epochs_are_averaged_unless_training_stops_early():

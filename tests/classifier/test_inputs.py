@@ -12,7 +12,7 @@ import glmbrian as glm
 from glmbrian.classifier.input_range import InputRange
 from glmbrian.classifier.labels import as_labels, check_weights, weighted_by_class
 from glmbrian.core.rate_code import check_intensities
-from glmbrian.devices.problem import Outcome, Timing
+from glmbrian.devices.problem import Outcome, Timing, Trained
 from glmbrian.devices.runtime import Runtime
 from glmbrian.support.validation import binary_array, finite_array
 
@@ -33,7 +33,8 @@ def no_simulation(monkeypatch):
 
     def train(network, parameters, inputs, labels, training, progress):
         history = np.zeros((training.n_epochs, network.n_replicas))
-        return parameters.copy(), history, Timing(0, 0, 0, 0)
+        state = training.state_at_start(network, parameters)
+        return Trained(parameters.copy(), history, state, Timing(0, 0, 0, 0))
 
     def test(network, parameters, inputs, testing, progress):
         rows = np.ones((len(inputs), 2 + 3 * network.n_outputs))

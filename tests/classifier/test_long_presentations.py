@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import glmbrian as glm
-from glmbrian.classifier.settings import make_basis, make_network, make_start
+from glmbrian.classifier.start import make_start
 from glmbrian.support.storage import save_npz
 
 X = np.random.default_rng(0).random((12, 4))
@@ -19,8 +19,14 @@ def small(**changed):
     return glm.GLMClassifier(**{**settings, **changed})
 
 
+def make_basis(classifier):
+    return classifier.settings.architecture.make_basis()
+
+
 def start_of(classifier):
-    return make_start(classifier, make_network(classifier, 4, 2, make_basis(classifier)), key=1)
+    settings = classifier.settings
+    network = settings.architecture.network(4, 2, make_basis(classifier))
+    return make_start(settings.training, network, key=1)
 
 
 @pytest.mark.parametrize("n_steps, n_basis", [(33, 1), (40, 8), (100, 8), (300, 5)])

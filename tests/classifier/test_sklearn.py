@@ -24,7 +24,6 @@ from sklearn.utils.estimator_checks import (
 )
 
 import glmbrian as glm
-from glmbrian.classifier.testing import decided_labels
 from glmbrian.core.objectives import FirstToSpike
 from glmbrian.core.rate_code import levels, rate_encode
 from glmbrian.devices.genn_environment import GeNNNotFound, check_environment
@@ -510,10 +509,11 @@ def test_accuracy_by_a_deadline_is_that_of_the_decisions_made_by_then():
     classifier.evaluate(DIGITS.X_test, DIGITS.y_test)
     seen = classifier.decisions_
     recording = redraw(classifier, DIGITS.X_test)
+    run = classifier.prepare_test(DIGITS.X_test)
     for deadline in range(1, 7):
         outcome = recording.outcome(FirstToSpike(), deadline)
         spiked = outcome.counts.any(axis=1)
-        by_then = spiked & (decided_labels(classifier, outcome) == DIGITS.y_test)
+        by_then = spiked & (run.decided_labels(outcome) == DIGITS.y_test)
         np.testing.assert_array_equal(
             (seen.decided == seen.label) & (seen.step <= deadline) & ~seen.silent, by_then
         )

@@ -13,7 +13,7 @@ import pytest
 from conftest import EXHAUSTIVE
 
 import glmbrian as glm
-from glmbrian.classifier.files import adopt_settings
+from glmbrian.classifier.files import parameters_of_run
 from glmbrian.core.activations import get_activation
 
 pytestmark = pytest.mark.compiled
@@ -229,7 +229,8 @@ def test_averages_schedules_and_weights_that_were_changed_are_read_back(copy):
     exported = glm.GLMClassifier.load(copy)
     exported.set_params(average=0.5, learning_rate_schedule="linear", class_weight={5: 2.0})
     settings = dict(line.split() for line in (copy / "job" / "run.txt").read_text().splitlines())
-    adopt_settings(exported, {**settings, "n_averaged": "1"}, 2)  # half of two epochs
+    changed = {**settings, "n_averaged": "1"}  # half of two epochs
+    exported.set_params(**parameters_of_run(exported.get_params(deep=False), changed, 2))
     assert (exported.average, exported.learning_rate_schedule) == (0.5, "constant")
     assert exported.class_weight is None
     change_setting(copy, "n_epochs", 5)

@@ -143,7 +143,7 @@ CODE = "static inline double own(double u) { return 1 / (1 + exp(-u)); }"
 @pytest.mark.parametrize("code", [CODE, lambda owner: CODE], ids=["text", "made for each use"])
 def test_a_project_is_the_same_wherever_it_is_generated(code, tmp_path, monkeypatch):
     classifier = glm.GLMClassifier(n_steps=3, n_basis=2, activation=own_activation(code))
-    network = prepare([classifier], [[0.0], [1.0]], [0, 1]).network
+    network = prepare([classifier.settings], [[0.0], [1.0]], [0, 1]).network
     written = []
     for name in ("elsewhere", "here"):
         if name == "here":

@@ -10,7 +10,6 @@ from brian2 import Network, SpikeMonitor, StateMonitor, defaultclock, ms, prefs,
 from conftest import levels_above_draws
 
 import glmbrian as glm
-from glmbrian.classifier.testing import prepare_test
 from glmbrian.classifier.training import prepare
 from glmbrian.core.randomness import derive_keys
 from glmbrian.devices import genn, genn_environment, get_device
@@ -78,7 +77,7 @@ def classifier(rule, device, **settings):
 
 def outcome_of(one, X):
     """What the classifier's device observes in a test."""
-    run = prepare_test(one, X)
+    run = one.prepare_test(X)
     device = get_device(one.device)
     return device.test(run.network, run.parameters, run.inputs, run.testing, Silent())[0]
 
@@ -88,7 +87,7 @@ def write_project(folder, rule, gpu, n_replicas=1, **settings):
     from dataclasses import replace
 
     X, y = np.zeros((4, 6), dtype=np.uint8), [0, 1, 0, 1]
-    prepared = prepare([classifier(rule, "genn", **settings)], X, y)
+    prepared = prepare([classifier(rule, "genn", **settings).settings], X, y)
     network = replace(prepared.network, n_replicas=n_replicas, gpu=gpu)
     genn.generate_project(network, folder)
     return (folder / "magicnetwork_model.cpp").read_text(), (folder / "engine.cpp").read_text()

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 import glmbrian as glm
 from glmbrian import plotting
-from glmbrian.classifier.learned import HiddenLayer
+from glmbrian.classifier.fitted_state import HiddenLayer
 from glmbrian.devices.problem import Trace
 from glmbrian.plotting.style import DIVERGING
 

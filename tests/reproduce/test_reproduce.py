@@ -11,7 +11,6 @@ from scipy.stats import ttest_1samp
 from sklearn.model_selection import GridSearchCV
 
 import glmbrian as glm
-from glmbrian.classifier.settings import make_network
 from glmbrian.cli import main
 from glmbrian.core.decisions import measures
 from glmbrian.core.objectives import OBJECTIVES, FirstToSpike, Rate
@@ -114,9 +113,8 @@ def test_decisions_at_a_deadline():
 
 
 def test_operations_by_layer_and_kind():
-    network = make_network(
-        glm.GLMClassifier("rate", n_steps=3, n_basis=2), 5, 2, glm.CustomBasis([[1.0, 0.0], [0.5, 1.0]])
-    )
+    architecture = glm.GLMClassifier("rate", n_steps=3, n_basis=2).settings.architecture
+    network = architecture.network(5, 2, glm.CustomBasis([[1.0, 0.0], [0.5, 1.0]]))
     outcome = Outcome.from_rows([[3, 4, 1, 2, 0, 0, 0, 0], [3, 6, 0, 1, 0, 0, 0, 0]], 2)
     counts = complexity.operations(network, outcome)
     # 3 of 4 elements are not 0, in the basis and in the feedback basis.

@@ -107,15 +107,13 @@ def log_likelihood(classifier, train, label, draws):
     "hidden, feedback", [((), None), ((4,), None), ((4, 3), glm.IndicatorBasis(2))]
 )
 def test_gradient_equals_complex_steps(decoding, activation, hidden, feedback):
-    from glmbrian.classifier.presented import PresentedTest
-    from glmbrian.classifier.testing import prepare_test
 
     classifier, random = network(
         1, decoding=decoding, activation=activation, hidden=hidden, hidden_feedback=feedback
     )
     trains, labels = random.integers(0, 2, (3, N_STEPS, N_IN)), np.array([0, 2, 1])
     values, gradients = input_gradient(classifier, trains, labels, n_hidden=2)
-    test = PresentedTest(prepare_test(classifier, trains))
+    test = classifier.prepare_test(trains).presented()
     draws = [test.hidden_draws(np.arange(3), repetition) for repetition in (1, 2)]
     for item, (train, label) in enumerate(zip(trains, labels)):
         own = [[layer[item] for layer in each] for each in draws]

@@ -1,14 +1,14 @@
 """What a classifier has learned: everything that affects decisions apart from its settings."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from sklearn.preprocessing import MinMaxScaler
 
 from ..core.bases import Basis
 from ..core.updates import OptimizerState
-from ..devices.problem import Parameters, Timing
-from .input_range import InputRange
+from ..devices.problem import HiddenLayers, LayerParameters, Network, Parameters, Timing
+from .inputs import InputSpec
+from .settings import Architecture
 from .streams import Streams
 
 
@@ -31,6 +31,10 @@ class HiddenLayer:
     basis: Basis
     feedback_basis: Basis | None
 
+    @property
+    def parameters(self) -> LayerParameters:
+        return LayerParameters(self.weights, self.feedback, self.bias)
+
     def kernels(self) -> np.ndarray:
         """Return the kernels from the layer below, shape (n_in, n, window)."""
         return self.basis.kernels(self.weights)
@@ -43,8 +47,8 @@ class HiddenLayer:
 
 
 @dataclass(frozen=True)
-class Learned:
-    """The state of a fitted classifier (see `GLMClassifier.adopt`).
+class FittedState:
+    """The state of a fitted classifier (see `GLMClassifier.restore`).
 
     parameters : Parameters
         If there are no feedback weights, the array has the shape (n_classes, 0).
@@ -54,13 +58,12 @@ class Learned:
     n_presentations : int
         Number of presentations so far in training.
     history : ndarray of float, shape (n_epochs,)
-    timing : Timing, optional
-    scaler : MinMaxScaler, optional
-    inputs_seen : InputRange, optional
-    feature_names : ndarray of str, shape (n_inputs,), optional
-    validation_scores : ndarray of float, shape (n_epochs,), optional
+    inputs : InputSpec, optional
+        By default only their number is known.
     hidden_basis, hidden_feedback : Basis, optional
         Bases of the hidden layers' kernels, and of their feedback kernels.
+    timing : Timing, optional
+    validation_scores : ndarray of float, shape (n_epochs,), optional
     optimizer_state : OptimizerState, optional
         From which `partial_fit` continues.
     """
@@ -71,14 +74,17 @@ class Learned:
     streams: Streams
     n_presentations: int
     history: np.ndarray
-    timing: Timing | None = None
-    scaler: MinMaxScaler | None = None
-    inputs_seen: InputRange | None = None
-    feature_names: np.ndarray | None = None
+    inputs: InputSpec | None = None
     hidden_basis: Basis | None = None
     hidden_feedback: Basis | None = None
+    timing: Timing | None = None
     validation_scores: np.ndarray | None = None
     optimizer_state: OptimizerState | None = None
+
+    @property
+    def input_spec(self) -> InputSpec:
+        """What is known of the inputs."""
+        return self.inputs or InputSpec(len(self.parameters.layers[0].weights))
 
     @property
     def hidden_layers(self) -> list[HiddenLayer]:
@@ -88,3 +94,20 @@ class Learned:
             HiddenLayer(layer.weights, layer.bias, layer.feedback, basis, self.hidden_feedback)
             for layer in self.parameters.hidden
         ]
+
+    def network(self, architecture: Architecture) -> Network:
+        """Return the `Network` that was fitted; today's settings say the rest."""
+        hidden = HiddenLayers(
+            tuple(len(layer.bias) for layer in self.parameters.hidden),
+            self.hidden_basis,
+            self.hidden_feedback,
+            architecture.hidden.credit,
+        )
+        n_inputs, n_classes = self.input_spec.n_inputs, len(self.classes)
+        return architecture.network(n_inputs, n_classes, self.basis, hidden)
+
+    def parameters_for(self, architecture: Architecture) -> Parameters:
+        """Return the `Parameters` of `network`: feedback weights only if the objective uses them."""
+        if architecture.objective.learns_feedback:
+            return self.parameters
+        return replace(self.parameters, feedback=self.parameters.feedback[:, :0])
