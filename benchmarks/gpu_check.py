@@ -35,7 +35,7 @@ def prepare(folder):
     from glmbrian.classifier.training import prepare as prepare_training
     from glmbrian.devices import genn
     from glmbrian.devices.cpp_standalone import CppStandalone
-    from glmbrian.devices.program import write_training
+    from glmbrian.devices.job import write_training
 
     def write(name, classifier, data, n_replicas=1):
         prepared = prepare_training([classifier.settings], data.X_train, data.y_train)

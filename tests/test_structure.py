@@ -32,7 +32,7 @@ NAMING = {
     "brian/target.py": "Brian's devices",
     "brian/internals.py": "Brian's devices",
     "brian/functions.py": "Brian's languages",
-    "devices/program.py": "Brian's languages",
+    "devices/fingerprint.py": "Brian's languages",
     "cli.py": "the command line",
     "reproduce/claims.py": "the comparison of the paper's two objectives",
     "reproduce/figures.py": "the comparison of the paper's two objectives",

@@ -114,5 +114,5 @@ class Device(ABC):
     def read_exported(
         self, network: Network, folder: Path, has_checksums: bool
     ) -> tuple[Parameters, NDArray[np.float64], OptimizerState, dict[str, str]]:
-        """Return what an exported program has learned; see `glmbrian.devices.program.read_exported`."""
+        """Return what an exported program has learned; see `glmbrian.devices.job.read_exported`."""
         raise NotImplementedError(f"device={self.name!r} cannot export")

@@ -20,18 +20,12 @@ from joblib import cpu_count
 from ..brian.internals import SCHEDULE, cpp_run_until, private_standalone_device, spike_array
 from ..brian.neurons import GLMNeurons, channel_names
 from ..brian.operations import new_operation
+from .compiled import CompiledDevice, code_only
 from .compiling import compile_project
 from .fresh_interpreter import call_apart
+from .headers import matrix, pointer, pointers, write_headers
+from .job import write_training
 from .problem import Network
-from .program import (
-    CompiledDevice,
-    code_only,
-    matrix,
-    pointer,
-    pointers,
-    write_headers,
-    write_training,
-)
 from .replicas import compiled_replicas
 
 __all__ = ["CompilerNotFound", "CppStandalone", "find_compiler"]

@@ -26,11 +26,13 @@ from ..brian.filters import StateUpdater, pending_names, shift_register
 from ..brian.functions import glm_bernoulli, glm_uniform, namespace_of
 from ..brian.internals import private_genn_device
 from ..brian.neurons import channel_names, feedback_weight_names, stacked
+from .compiled import CompiledDevice, code_only
 from .compiling import compile_project
 from .fresh_interpreter import call_apart
 from .genn_environment import check_environment, find_cuda, find_genn
+from .headers import pointer, pointers, write_headers
+from .job import write_training
 from .problem import Network
-from .program import CompiledDevice, code_only, pointer, pointers, write_headers, write_training
 
 __all__ = ["GeNN", "generate_project", "use_gpu"]
 

@@ -377,7 +377,7 @@ def no_building(monkeypatch):
     def build(*arguments):
         raise AssertionError("compiled before the check")
 
-    monkeypatch.setattr("glmbrian.devices.program.find_or_build", build)
+    monkeypatch.setattr("glmbrian.devices.compiled.find_or_build", build)
 
 
 def test_prediction_checks_its_input():

@@ -119,9 +119,9 @@ def test_replicas_that_fill_a_program_up_repeat_the_last():
 
 @pytest.mark.compiled
 def test_a_program_that_fails_in_one_process(monkeypatch):
-    from glmbrian.devices import program
+    from glmbrian.devices import compiled
 
-    write = program.write_training
+    write = compiled.write_training
     broken = []
 
     def write_all_but_the_second(job, *arguments):
@@ -130,7 +130,7 @@ def test_a_program_that_fails_in_one_process(monkeypatch):
             (job / "data.bin").unlink()
             broken.append(job)
 
-    monkeypatch.setattr(program, "write_training", write_all_but_the_second)
+    monkeypatch.setattr(compiled, "write_training", write_all_but_the_second)
     one = glm.GLMClassifier("rate", n_steps=4, n_basis=3, n_epochs=2, random_state=5, verbose=False)
     with pytest.raises(RuntimeError, match="the compiled simulation ended with code"):
         glm.fit_ensemble([clone(one), clone(one).set_params(start_state=1)], X, Y, n_jobs=2)

@@ -231,11 +231,11 @@ def test_sample_weights_are_routed():
 
 @compiled
 def test_fits_of_a_search_share_their_program(monkeypatch):
-    from glmbrian.devices import program
+    from glmbrian.devices import compiled
 
-    keys, find_or_build = [], program.find_or_build
+    keys, find_or_build = [], compiled.find_or_build
     monkeypatch.setattr(
-        program, "find_or_build", lambda key, build: keys.append(key) or find_or_build(key, build)
+        compiled, "find_or_build", lambda key, build: keys.append(key) or find_or_build(key, build)
     )
     grid = {"learning_rate": [0.01, 0.1], "n_epochs": [1, 2], "batch_size": [1, 5]}
     search = GridSearchCV(small(decoding="rate", device="cpp_standalone"), grid, cv=2).fit(X, Y)

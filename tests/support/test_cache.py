@@ -1,5 +1,6 @@
 """Compiled programs: found again, whole, and built without getting in the way."""
 
+import ast
 import dataclasses
 import errno
 import os
@@ -22,8 +23,9 @@ from brian2 import prefs
 import glmbrian as glm
 from glmbrian.core.activations import PROBIT
 from glmbrian.devices import cpp_standalone
+from glmbrian.devices.compiled import CompiledDevice
+from glmbrian.devices.fingerprint import without_documentation
 from glmbrian.devices.problem import Network
-from glmbrian.devices.program import CompiledDevice
 from glmbrian.support import cache, scratch
 
 
@@ -528,6 +530,28 @@ def test_a_key_tells_functions_apart_whose_code_is_not_known():
     assert key(one) == key(one) != key(made_for_each_use())
 
 
+CODE_FOLDERS = ("brian", "core", "devices", "native", "support", "training")
+
+
+@pytest.fixture
+def copied_package(tmp_path, monkeypatch):
+    """A copy of the files that decide a program's code, in place of the package's own."""
+    package = resources.files("glmbrian")
+    for folder in CODE_FOLDERS:
+        for path in (Path(str(package)) / folder).glob("*.*p*"):
+            copied = tmp_path / folder / path.name
+            copied.parent.mkdir(exist_ok=True)
+            shutil.copy(path, copied)
+    monkeypatch.setattr("glmbrian.devices.fingerprint.resources.files", lambda name: tmp_path)
+    return tmp_path
+
+
+def key_with(path, text):
+    """Return the key of a program after writing a file of the package."""
+    path.write_text(text)
+    return AnyDevice().key(Network(3, 2, 3, glm.RaisedCosineBasis(2, 3), None, PROBIT))
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -538,21 +562,90 @@ def test_a_key_tells_functions_apart_whose_code_is_not_known():
         "native/gradients.hpp",
     ],
 )
-def test_a_key_depends_on_every_file_that_may_decide_code(name, tmp_path, monkeypatch):
-    package = resources.files("glmbrian")
-    for folder in ("brian", "core", "devices", "native", "support", "training"):
-        for path in (Path(str(package)) / folder).glob("*.*p*"):
-            copied = tmp_path / folder / path.name
-            copied.parent.mkdir(exist_ok=True)
-            shutil.copy(path, copied)
-    monkeypatch.setattr("glmbrian.devices.program.resources.files", lambda name: tmp_path)
-    program = AnyDevice()
-    network = Network(3, 2, 3, glm.RaisedCosineBasis(2, 3), None, PROBIT)
-    before = program.key(network)
-    assert program.key(network) == before
-    with open(tmp_path / name, "a") as file:
-        file.write("\n")
-    assert program.key(network) != before
+def test_a_key_depends_on_every_file_that_may_decide_code(name, copied_package):
+    path = copied_package / name
+    text = path.read_text()
+    before = key_with(path, text)
+    assert key_with(path, text) == before
+    assert key_with(path, text + "added = 0;\n") != before
+
+
+MODULE = '''"""What it holds."""
+
+def name(value):  # a comment
+    """Return a name."""
+    return "# " + value
+'''
+HEADER = """// What it holds.
+/* One
+   more. */
+const char* name = "//";  // a comment
+"""
+
+
+@pytest.mark.parametrize(
+    "name, text, old, new",
+    [
+        ("core/bases.py", MODULE, "What it holds.", "More.\n\nAnd 'more'."),
+        ("core/bases.py", MODULE, "Return a name.", 'Return a "name".\n\n    # And more.\n    '),
+        ("core/bases.py", MODULE, "a comment", "it's another"),
+        ("core/bases.py", MODULE, "  # a comment", ""),
+        ("core/bases.py", MODULE, "    return", "\n    # Why.\n    return"),
+        ("native/hash.hpp", HEADER, "What it holds", "It's more"),
+        ("native/hash.hpp", HEADER, "One\n", "Two\n\n"),
+        ("native/hash.hpp", HEADER, "  // a comment", ""),
+        ("native/hash.hpp", HEADER, "const", "\nconst"),
+    ],
+)
+def test_a_key_does_not_depend_on_documentation(name, text, old, new, copied_package):
+    path = copied_package / name
+    assert old in text
+    assert key_with(path, text.replace(old, new)) == key_with(path, text)
+
+
+@pytest.mark.parametrize(
+    "name, text, old, new",
+    [
+        ("core/bases.py", MODULE, '"# "', '"# # "'),
+        ("core/bases.py", MODULE, "# a comment", "\\\n  # a comment"),
+        ("core/bases.py", MODULE, "name(value)", "name(value, other)"),
+        ("core/bases.py", MODULE, "    return", "        return"),
+        ("native/hash.hpp", HEADER, '"//"', '"///"'),
+        ("native/hash.hpp", HEADER, "const char", "char"),
+        ("native/hash.hpp", HEADER, "*/\nconst", "\nconst"),
+    ],
+)
+def test_a_key_depends_on_each_line_of_code(name, text, old, new, copied_package):
+    path = copied_package / name
+    assert old in text
+    assert key_with(path, text.replace(old, new)) != key_with(path, text)
+
+
+def documented(tree):
+    """Yield the modules, classes and functions that begin with a docstring."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
+            if ast.get_docstring(node) is not None:
+                yield node
+
+
+def with_bodies(text):
+    """Return a module in which no docstring is all there is."""
+    lines = text.splitlines()
+    for node in documented(ast.parse(text)):
+        if len(node.body) == 1:
+            lines[node.body[0].end_lineno - 1] += f"\n{' ' * node.body[0].col_offset}pass"
+    return "\n".join([*lines, ""])
+
+
+@pytest.mark.parametrize("folder", CODE_FOLDERS)
+def test_only_docstrings_are_left_out_of_code(folder):
+    for path in Path(str(resources.files("glmbrian")), folder).glob("*.py"):
+        text = with_bodies(path.read_text())
+        expected, code = ast.parse(text), ast.parse(without_documentation(text, ".py"))
+        for node in documented(expected):
+            del node.body[0]
+        assert ast.dump(code) == ast.dump(expected), path
 
 
 @pytest.mark.parametrize("preference", ["codegen.cpp.extra_link_args", "codegen.cpp.headers"])

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from glmbrian.devices.program import CompiledDevice
+from glmbrian.devices.compiled import CompiledDevice
 from glmbrian.support.processes import how_it_ended, lines_of, run_watched, watched
 
 
@@ -196,7 +196,7 @@ def test_a_job_that_does_not_fit_on_the_disk(run, tmp_path, monkeypatch):
     monkeypatch.setattr("pathlib.Path.write_text", refuse)
     monkeypatch.setenv("GLMBRIAN_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(
-        "glmbrian.devices.program.find_or_build",
+        "glmbrian.devices.compiled.find_or_build",
         lambda *arguments: contextlib.nullcontext(tmp_path),
     )
     with pytest.raises(OSError, match="folder for temporary files is full"):
