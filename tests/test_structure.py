@@ -100,6 +100,35 @@ def test_objectives_devices_and_activations_are_named_in_few_places():
     assert {module for module, tree in MODULES.items() if named(tree)} == set(NAMING)
 
 
+def imported_modules(module):
+    """Yield the modules of the package that a module imports, also for types only."""
+    *folders, _ = module.split("/")
+    for node in ast.walk(MODULES[module]):
+        if not (isinstance(node, ast.ImportFrom) and node.level):
+            continue
+        base = folders[: len(folders) + 1 - node.level]
+        named = [node.module] if node.module else [name.name for name in node.names]
+        for name in named:
+            path = "/".join([*base, *name.split(".")])
+            yield from (file for file in (f"{path}.py", f"{path}/__init__.py") if file in MODULES)
+
+
+def check_one_way(imports):
+    """Raise unless each name can be reached from those it imports by none of them."""
+    waiting = set(imports).union(*imports.values())
+    while waiting:
+        free = {name for name in waiting if not imports.get(name, set()) & waiting}
+        assert free, f"circular imports among {sorted(waiting)}"
+        waiting -= free
+
+
+def test_arrows_between_the_files_of_a_folder_run_one_way():
+    imports = {module: set(imported_modules(module)) - {module} for module in MODULES}
+    for folder in {module.rpartition("/")[0] for module in MODULES}:
+        own = {module for module in MODULES if module.rpartition("/")[0] == folder}
+        check_one_way({module: imports[module] & own for module in own})
+
+
 def subpackage_imports():
     """Return, for each subpackage and top-level module, those that its code imports."""
     found = {}
