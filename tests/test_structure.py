@@ -1,6 +1,7 @@
 """The architecture: what each module may know about the others."""
 
 import ast
+import re
 import sys
 from pathlib import Path
 
@@ -116,6 +117,19 @@ def subpackage_imports():
                 if target != home:
                     found.setdefault(home, set()).add(target)
     return found
+
+
+def test_design_page_lists_the_folders_in_order_of_their_imports():
+    design = (Path(__file__).parents[1] / "docs" / "design.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `(\w+)/?` \|", design, flags=re.MULTILINE)
+    imports = {
+        name: {other for other in others if not other.startswith("_")}
+        for name, others in subpackage_imports().items()
+        if not name.startswith("_")
+    }
+    assert set(listed) == set(imports).union(*imports.values())
+    for n, name in enumerate(listed):
+        assert imports.get(name, set()) <= set(listed[:n]), name
 
 
 def test_arrows_between_subpackages_run_one_way():
