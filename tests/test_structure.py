@@ -159,6 +159,22 @@ def test_tests_patch_no_private_names(path):
     assert [name for name in patched_names(ast.parse(path.read_text())) if is_private(name)] == []
 
 
+def test_the_nightly_run_has_every_file_with_tests_that_only_it_runs():
+    tests = Path(__file__).parent
+    marked = {
+        path.relative_to(tests).as_posix()
+        for path in TESTS
+        if re.search(
+            r"EXHAUSTIVE\b|mark\.exhaustive|in_numpy_and_compiled", path.read_text(encoding="utf-8")
+        )
+    }
+    listed = (tests.parent / "Makefile").read_text(encoding="utf-8")
+    listed = re.search(
+        r"^EXHAUSTIVE := \$\(addprefix tests/,(.*?)\)$", listed, flags=re.DOTALL | re.MULTILINE
+    )[1].split()
+    assert marked - {Path(__file__).name} <= set(listed)
+
+
 #: What every environment with tests has: what the package needs, and what its extra "test" brings.
 INSTALLED = {
     "brian2", "hypothesis", "joblib", "matplotlib", "mpmath", "nbclient", "nbformat", "numpy", "pytest",
