@@ -1,6 +1,7 @@
 """The architecture: what each module may know about the others."""
 
 import ast
+import re
 import sys
 from pathlib import Path
 
@@ -147,6 +148,19 @@ def subpackage_imports():
     return found
 
 
+def test_design_page_lists_the_folders_in_order_of_their_imports():
+    design = (Path(__file__).parents[1] / "docs" / "design.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `(\w+)/?` \|", design, flags=re.MULTILINE)
+    imports = {
+        name: {other for other in others if not other.startswith("_")}
+        for name, others in subpackage_imports().items()
+        if not name.startswith("_")
+    }
+    assert set(listed) == set(imports).union(*imports.values())
+    for n, name in enumerate(listed):
+        assert imports.get(name, set()) <= set(listed[:n]), name
+
+
 def test_arrows_between_subpackages_run_one_way():
     imports, layers = subpackage_imports(), []
     waiting = set(imports).union(*imports.values())
@@ -172,6 +186,22 @@ def patched_names(tree):
 @pytest.mark.parametrize("path", TESTS, ids=[path.stem for path in TESTS])
 def test_tests_patch_no_private_names(path):
     assert [name for name in patched_names(ast.parse(path.read_text())) if is_private(name)] == []
+
+
+def test_the_nightly_run_has_every_file_with_tests_that_only_it_runs():
+    tests = Path(__file__).parent
+    marked = {
+        path.relative_to(tests).as_posix()
+        for path in TESTS
+        if re.search(
+            r"EXHAUSTIVE\b|mark\.exhaustive|in_numpy_and_compiled", path.read_text(encoding="utf-8")
+        )
+    }
+    listed = (tests.parent / "Makefile").read_text(encoding="utf-8")
+    listed = re.search(
+        r"^EXHAUSTIVE := \$\(addprefix tests/,(.*?)\)$", listed, flags=re.DOTALL | re.MULTILINE
+    )[1].split()
+    assert marked - {Path(__file__).name} <= set(listed)
 
 
 #: What every environment with tests has: what the package needs, and what its extra "test" brings.

@@ -41,7 +41,7 @@ from .testing import TestRun, prepare_test
 from .training import prepare, prepare_more, train
 
 #: The paper's choices, for ``GLMClassifier(**PAPER_SETTINGS)``.  From this start
-#: and at this rate some seeds end in a bad optimum (see docs/design.md).
+#: and at this rate some seeds end in a bad optimum (see docs/design/choices.md).
 PAPER_SETTINGS = {
     "learning_rate": 1e-3,
     "n_epochs": 200,

@@ -11,7 +11,7 @@ from .settings import TrainingConfig
 #: spikes by chance as in presentations of 8 steps: see docs/howto/long_presentations.md.
 _BIAS, _SHORT, _AS_SILENT_AS = -5.0, 32, 8
 
-#: Where hidden neurons start: measured in docs/design.md.
+#: Where hidden neurons start: measured in docs/design/choices.md.
 HIDDEN_BIAS, HIDDEN_SCALE = -1.0, 1.4
 
 

@@ -155,6 +155,27 @@ def test_code_of_pages_runs(page, tmp_path, monkeypatch):
         pytest.skip(f"all but these ran, for lack of: {'; '.join(left_out)}")
 
 
+#: Pages for those who change the code.
+_FOR_DEVELOPERS = [
+    ROOT / "CONTRIBUTING.md",
+    DOCS / "design.md",
+    *sorted((DOCS / "design").glob("*.md")),
+]
+
+
+@pytest.mark.parametrize("page", [*_FOR_DEVELOPERS, DOCS / "model.md"], ids=lambda page: page.stem)
+def test_pages_name_files_that_exist(page):
+    named = set(re.findall(r"`([\w./]+\.(?:py|hpp|md))`", page.read_text(encoding="utf-8")))
+    missing = {
+        name
+        for name in named
+        if not any((folder / name).exists() for folder in (ROOT, ROOT / "glmbrian"))
+    }
+    # Tables may leave out the folder that the name before it has.
+    files = {path.name for path in (ROOT / "glmbrian").rglob("*.py")}
+    assert {name for name in missing if "/" in name or name not in files} == set()
+
+
 # ---------------------------------------------------------------------- site
 
 
