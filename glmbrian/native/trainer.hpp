@@ -1,8 +1,8 @@
 // Training between the time steps of a user's network with a glm.Trainer, in generated
 // C++ code.
 //
-// glmbrian/training/trainer.py does the same with NumPy, and the tests compare the two.
-// glmbrian/training/trainer_cpp.py generates the code that calls this file.
+// glmbrian/training/runtime.py does the same with NumPy, and the tests compare the two.
+// glmbrian/training/trainer_cpp.py and learning_cpp.py generate the code that calls this file.
 #ifndef GLMBRIAN_TRAINER_HPP
 #define GLMBRIAN_TRAINER_HPP
 
