@@ -39,6 +39,7 @@ def check_device(target: Target, plan: Plan) -> None:
     if not plan.learns:
         return
     parts: list[tuple[str, Any]] = [("activation", group.activation) for group in plan.groups]
+    parts.append(("optimizer", plan.rule.optimizer))
     if plan.reward is None:
         parts.append(("rule", plan.objective))
     if plan.uses_credit:

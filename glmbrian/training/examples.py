@@ -70,7 +70,7 @@ def checked_examples(
         mask = np.ones(n_presentations, dtype=bool)
     if len(mask) != n_presentations:
         raise ValueError(
-            f"learning must hold one truth value for each of the {n_presentations} presentations in "
+            f"is_training must hold one truth value for each of the {n_presentations} presentations in "
             f"{given}, got {len(mask)}; to learn the first 100 and test the others, write "
             f"np.arange({n_presentations}) < 100"
         )
@@ -80,9 +80,9 @@ def checked_examples(
 def _checked_mask(is_training):
     if is_training is None:
         return None
-    mask = binary_array(is_training, "learning", ("n_presentations",)).astype(bool)
+    mask = binary_array(is_training, "is_training", ("n_presentations",)).astype(bool)
     if mask.size == 0:
-        raise ValueError("learning must hold one truth value for each presentation, but is empty")
+        raise ValueError("is_training must hold one truth value for each presentation, but is empty")
     return mask
 
 
@@ -94,7 +94,7 @@ def _check_which_are_given(labels, targets, objective):
         allowed = "labels" if needs_labels else "either labels or targets"
         raise ValueError(
             f"{allowed} must be given with rule={name!r}, unless all presentations are tests "
-            "(learning=np.zeros(n_presentations, bool))"
+            "(is_training=np.zeros(n_presentations, bool))"
         )
 
 

@@ -9,8 +9,9 @@ from .plan import Plan
 
 def learn_presentation(plan: Plan, variables: Mapping[str, Any], learning_rate: float) -> str:
     """Return code that learns the presentation that ends; `variables` are the trainer's own."""
-    body = "\n    ".join([*_weights(plan), *_errors(plan), *_learn(plan)])
-    return f"""trainer.add_to_batch({plan.batch_size}, {learning_rate!r}, {plan.last_learning});
+    parts = [*_sets(plan), *_errors(plan), *_learn(plan, _rate(plan, variables, learning_rate))]
+    body = "\n    ".join(parts)
+    return f"""trainer.add_to_batch({plan.batch_size}, {plan.last_learning});
     const double value = {_value(plan, variables)};
     {cpp_data(variables["_values"])}[trainer.presentation] = value;
     {body}"""
@@ -42,11 +43,12 @@ def _value(plan, variables):
     return f"Objective::gradient<Activation0>(learner_0.u, {outputs}, {label}, learner_0.grad)"
 
 
-def _weights(plan: Plan) -> Iterator[str]:
-    """Yield code that names the weights of each set."""
-    for number, weights in enumerate(plan.weights):
-        arrays = [cpp_data(variable) for variable in weights.variables]
-        yield f"decltype({arrays[0]}) const weights_{number}[] = {{{', '.join(arrays)}}};"
+def _sets(plan: Plan) -> Iterator[str]:
+    """Yield code that names the parameters of each set: weights, and then biases."""
+    sets = [weights.variables for weights in plan.weights] + [[bias] for bias in plan.biases]
+    for number, variables in enumerate(sets):
+        arrays = [cpp_data(variable) for variable in variables]
+        yield f"decltype({arrays[0]}) const values_{number}[] = {{{', '.join(arrays)}}};"
 
 
 def _errors(plan: Plan) -> Iterator[str]:
@@ -72,7 +74,7 @@ def _errors(plan: Plan) -> Iterator[str]:
         yield (
             f"    trainer.add_effect(t, change_{changes[weights.group, weights.basis]}, "
             f"{len(plan.groups[weights.group])}, {weights.targets.size}, "
-            f"{_ends(weights, 'pre')}, {_ends(weights, 'post')}, {_delay(weights)}, weights_{number}, "
+            f"{_ends(weights, 'pre')}, {_ends(weights, 'post')}, {_delay(weights)}, values_{number}, "
             f"learner_{weights.sender}.in_spikes);"
         )
     for group in by_credit:
@@ -80,18 +82,66 @@ def _errors(plan: Plan) -> Iterator[str]:
     yield "}"
 
 
-def _learn(plan: Plan) -> Iterator[str]:
-    """Yield code that changes biases and weights, or adds to the gradient of the batch."""
-    if plan.learn_bias:
-        for number, group in enumerate(plan.groups):
-            yield f"trainer.learn_bias(learner_{number}, {cpp_data(group.variables['bias'])});"
+def _learn(plan: Plan, rate: str) -> Iterator[str]:
+    """Yield code that adds the gradient, and ends the batch if it is full."""
     changes = plan.changes()
+    if plan.changes_at_once:
+        yield f"const double rate = {rate};"
     for number, weights in enumerate(plan.weights):
-        yield (
-            f"trainer.learn({number}, change_{changes[weights.group, weights.basis]}, "
-            f"{len(plan.groups[weights.group])}, {weights.targets.size}, "
-            f"{_ends(weights, 'post')}, weights_{number});"
-        )
+        change = f"change_{changes[weights.group, weights.basis]}"
+        where = f"{number}, {change}, {len(plan.groups[weights.group])}, {_ends(weights, 'post')}"
+        if plan.changes_at_once:
+            yield f"trainer.learn_at_once({where}, rate, values_{number});"
+        else:
+            yield f"trainer.add_gradient<{weights.basis.n_basis}>({where}, {weights.targets.size});"
+    for group in range(len(plan.biases)):
+        yield f"learner_{group}.add_bias_gradient();"
+    yield "if (trainer.updates) {"
+    if not plan.changes_at_once:
+        yield f"    const double rate = {rate};"
+    for line in _update(plan):
+        yield f"    {line}"
+    yield "}"
+
+
+def _rate(plan, variables, learning_rate):
+    """Return an expression for the learning rate of the update that this presentation ends."""
+    done, schedule = f"trainer.done({plan.is_training.sum()})", plan.rule.schedule.cpp
+    if not schedule:
+        return f"{learning_rate!r} * {cpp_data(variables['_factors'])}[trainer.n_updates - 1]"
+    return f"{learning_rate!r} * ([](double done) -> double {{ return {schedule}; }})({done})"
+
+
+def _update(plan: Plan) -> Iterator[str]:
+    """Yield code that changes the parameters after the last presentation of a batch."""
+    rule, n_weights = plan.rule, len(plan.weights)
+    sizes = [weights.targets.size for weights in plan.weights] + [bias.size for bias in plan.biases]
+    gradients = [f"trainer.gradient({number})" for number in range(n_weights)]
+    gradients += [f"learner_{group}.bias_gradient" for group in range(len(plan.biases))]
+    clip = "1.0"
+    if rule.clip_norm is not None:
+        n_values = [len(weights.variables) * weights.targets.size for weights in plan.weights]
+        n_values += sizes[n_weights:]
+        squares = " + ".join(f"glmbrian::squared({of}, {n})" for of, n in zip(gradients, n_values))
+        clip = f"trainer.clip({rule.clip_norm!r}, {squares or '0.0'})"
+    settings = [*map(repr, rule.optimizer.settings.values()), "0.0"]  # an array is never empty
+    yield f"static const double settings[] = {{{', '.join(settings)}}};"
+    yield "const Optimizer optimizer(settings, trainer.n_updates);"
+    yield f"trainer.begin_update<Optimizer>(rate, {clip});"
+    for number in range(n_weights if plan.changes_at_once else 0, len(sizes)):
+        where = f"{number}, optimizer, {gradients[number]}, {sizes[number]}"
+        yield f"trainer.update({where}, values_{number});"
+    if rule.weight_decay:
+        yield f"const double decay = std::exp(-{rule.weight_decay!r} * rate);"
+        for number in range(n_weights):
+            yield f"trainer.decay(decay, {sizes[number]}, values_{number});"
+    if plan.average:
+        n_updates = len(plan.done_in_updates)
+        yield f"if (trainer.n_updates > {n_updates - plan.n_averaged}) {{"
+        for number, size in enumerate(sizes):
+            is_last = f"trainer.n_updates == {n_updates}"
+            yield f"    trainer.average({number}, {plan.n_averaged}, {is_last}, {size}, values_{number});"
+        yield "}"
 
 
 def _ends(weights, end):

@@ -1,5 +1,6 @@
 """What a `Trainer` is to do: plain data, which both of its backends read."""
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,6 +14,7 @@ from ..brian.synapses import GLMSynapses
 from ..core.bases import Basis
 from ..core.credit import Credit
 from ..core.objectives import Objective
+from ..core.updates import UpdateRule
 from .examples import Examples
 from .reward import Reward
 from .testing import TestPresentations
@@ -61,7 +63,11 @@ class Plan:
         The outputs, then the hidden groups.
     synapses : list of GLMSynapses
         Those that learn.
-    weights : list of LearnedWeights
+    rule : UpdateRule
+        How the gradient of a batch changes parameters.
+    average : float
+        The fraction of the updates, the last ones, over which parameters are averaged.
+    weights : tuple of LearnedWeights
         The sets of weights that learn: see `with_weights`.
     """
 
@@ -75,6 +81,8 @@ class Plan:
     reward: Reward | None
     learn_bias: bool
     learn_feedback: bool
+    rule: UpdateRule
+    average: float
     weights: tuple[LearnedWeights, ...] = ()
 
     def with_weights(self) -> "Plan":
@@ -110,6 +118,29 @@ class Plan:
     def last_learning(self) -> int:
         """Number of the last presentation that is learned."""
         return int(np.flatnonzero(self.is_training)[-1])
+
+    @cached_property
+    def done_in_updates(self) -> np.ndarray:
+        """The fraction of training that is done in each update, before the last presentation of its batch."""
+        n = int(self.is_training.sum())
+        ends = np.append(np.arange(self.batch_size, n, self.batch_size), n)
+        return (ends - 1) / n
+
+    @property
+    def n_averaged(self) -> int:
+        """How many updates, the last ones, count in the mean of the parameters."""
+        # Rounded, lest 0.1 * 30 be above 3.
+        return math.ceil(round(self.average * len(self.done_in_updates), 6))
+
+    @property
+    def changes_at_once(self) -> bool:
+        """Whether each presentation changes weights synapse by synapse, without a gradient of the batch."""
+        return self.batch_size == 1 and self.rule.adds_gradients
+
+    @property
+    def biases(self) -> list[Any]:
+        """The Brian variables of biases that learn."""
+        return [group.variables["bias"] for group in self.groups] if self.learn_bias else []
 
     @cached_property
     def clamps_outputs(self) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..core.credit import Baseline
+from ..core.updates import OptimizerState
 from .plan import Plan
 
 
@@ -30,9 +31,14 @@ class Progress:
 
     groups: list[GroupState]  # the outputs, then hidden neurons
     # of the batch
-    gradients: list  # one array (K, n_synapses) each; no rows if the batch size is 1
+    gradients: list  # one array (K, n_synapses) each; no rows if weights change at once
     # of this presentation: (step, synapses) for each set of weights that learns
     arrivals: list
+    # of the optimiser and of the mean, in the order of the weights and then the biases
+    n_updates: np.ndarray  # shape (1,)
+    slots: list
+    sums: list
+    n_summed: int = 0
     baseline: Baseline = field(default_factory=Baseline)
     presentation: int = 0
     step: int = -1  # below 0 between presentations and after the last
@@ -41,11 +47,17 @@ class Progress:
 
     @classmethod
     def at_start(cls, plan: Plan) -> "Progress":
+        sizes = [weights.targets.size for weights in plan.weights for _ in weights.variables]
+        parameters = [np.zeros(size) for size in (*sizes, *(bias.size for bias in plan.biases))]
+        optimizer = OptimizerState.at_start(plan.rule.optimizer, 1, parameters)
         return cls(
             groups=[GroupState.at_start(len(group), plan.n_steps) for group in plan.groups],
             gradients=[
-                np.zeros((weights.basis.n_basis if plan.batch_size > 1 else 0, weights.targets.size))
+                np.zeros((0 if plan.changes_at_once else weights.basis.n_basis, weights.targets.size))
                 for weights in plan.weights
             ],
             arrivals=[[] for _ in plan.weights],
+            n_updates=optimizer.n_updates,
+            slots=optimizer.slots,
+            sums=parameters if plan.average else [],
         )

@@ -157,7 +157,7 @@ def checked_reward(
             raise ValueError(f"reward takes the place of {name}: leave out one of the two")
     if is_training is None:
         raise ValueError(
-            "learning must be given with reward, to tell the number of presentations: to learn "
-            "from 200, write learning=np.ones(200, bool)"
+            "is_training must be given with reward, to tell the number of presentations: to learn "
+            "from 200, write is_training=np.ones(200, bool)"
         )
     return reward

@@ -11,6 +11,7 @@ import numpy as np
 from brian2 import NetworkOperation
 
 from ..core.likelihoods import correlated
+from ..core.updates import OptimizerState, Updater
 from ..support.floating_point import underflow_is_zero
 from .arrivals import Recorder
 from .backend import Backend
@@ -54,8 +55,11 @@ class RuntimeBackend(Backend):
 
     def restore(self, state):
         """Return to a `state`."""
+        fresh, state = Progress.at_start(self.plan), copy.deepcopy(state)
         # Files of earlier versions hold fewer fields.
-        self._progress = replace(Progress.at_start(self.plan), **vars(copy.deepcopy(state)))
+        n_learned = np.count_nonzero(self.plan.is_training[: state.presentation])
+        fresh.n_updates[:] = n_learned // self.plan.batch_size
+        self._progress = replace(fresh, **vars(state))
 
     # ------------------------------------------------------------------- in each step
 
@@ -156,16 +160,21 @@ class RuntimeBackend(Backend):
         changes = {
             (group, basis): correlated(errors[group], basis.matrix) for group, basis in plan.changes()
         }
+        is_full = now.in_batch == plan.batch_size or now.presentation == plan.last_learning
+        rate = self._rate() if is_full else 0.0
         for weights, arrivals, gradient in zip(plan.weights, now.arrivals, now.gradients):
-            # With batches of one, change the weights directly; otherwise sum first.
             into, scale = gradient, 1.0
-            if plan.batch_size == 1:
-                into = [variable.get_value() for variable in weights.variables]
-                scale = self.learning_rate
+            if plan.changes_at_once:
+                into, scale = [variable.get_value() for variable in weights.variables], rate
             _add(into, arrivals, weights.targets, scale * changes[weights.group, weights.basis])
             arrivals.clear()
-        if now.in_batch == plan.batch_size or now.presentation == plan.last_learning:
-            self._apply(self.learning_rate / now.in_batch)
+        if is_full:
+            self._update(rate)
+
+    def _rate(self):
+        """Return the learning rate of the update that this presentation ends."""
+        schedule, done = self.plan.rule.schedule, self.plan.done_in_updates
+        return self.learning_rate * schedule.factor(float(done[self._progress.n_updates[0]]))
 
     def _errors(self):
         """Return the derivatives in the potentials of each group; note the value of this presentation."""
@@ -191,20 +200,39 @@ class RuntimeBackend(Backend):
             outputs.potentials, outputs.spikes, self._label(), plan.outputs.activation
         )
 
-    def _apply(self, rate):
-        """Move weights and biases along the mean gradient of the batch."""
+    def _update(self, rate):
+        """Change weights and biases by the gradient of the batch."""
         now, plan = self._progress, self.plan
-        for group, state in zip(plan.groups, now.groups):
-            if plan.learn_bias:
-                bias = group.variables["bias"].get_value()
-                bias += rate * state.bias_gradient
-            state.bias_gradient[:] = 0.0
-        for weights, gradient in zip(plan.weights, now.gradients):
-            for variable, change in zip(weights.variables, gradient):
-                values = variable.get_value()
-                values += rate * change
+        weights = [variable.get_value() for each in plan.weights for variable in each.variables]
+        biases = [variable.get_value() for variable in plan.biases]
+        bias_gradients = [state.bias_gradient for state in now.groups]
+        gradients = [row for gradient in now.gradients for row in gradient]
+        updater = Updater(plan.rule, OptimizerState(plan.rule.optimizer, now.n_updates, now.slots))
+        updater.update(
+            [*([] if plan.changes_at_once else weights), *biases],
+            [*gradients, *(bias_gradients if plan.learn_bias else [])],
+            np.array([now.in_batch]),
+            np.array([rate]),
+        )
+        if plan.rule.weight_decay:
+            updater.decay(weights)
+        if plan.average:
+            self._average([*weights, *biases])
+        for gradient in (*now.gradients, *bias_gradients):
             gradient[:] = 0.0
         now.in_batch = 0
+
+    def _average(self, parameters):
+        """Add the parameters to their sums if this update counts; set them to the mean after the last."""
+        now, plan = self._progress, self.plan
+        n_updates = len(plan.done_in_updates)
+        if now.n_updates[0] <= n_updates - plan.n_averaged:
+            return
+        now.n_summed += 1
+        for total, values in zip(now.sums, parameters):
+            total += values
+            if now.n_updates[0] == n_updates:
+                values[:] = total / now.n_summed
 
 
 def _add(into, arrivals, targets, changes):

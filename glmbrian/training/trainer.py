@@ -20,8 +20,11 @@ from ..brian.synapses import GLMSynapses
 from ..brian.target import current_target
 from ..core.credit import Credit, get_credit
 from ..core.objectives import Objective, check_start, get_objective
+from ..core.optimisers import SGD, Optimizer, get_optimizer
+from ..core.schedules import Schedule, get_schedule
+from ..core.updates import UpdateRule
 from ..support.display import Described
-from ..support.validation import LARGEST_INTEGER, check_size, flag, integer, real
+from ..support.validation import LARGEST_INTEGER, check_size, flag, integer, real, warn
 from .checks import check_device, check_one_trainer_at_a_time, check_step_order, check_time_steps
 from .divergence import warn_of_divergence
 from .encoders import Alignment, check_images, encoders_of
@@ -29,7 +32,7 @@ from .examples import checked_examples
 from .paths import check_hidden, check_paths, checked_neurons, checked_synapses, hidden_groups
 from .plan import Plan
 
-# Files that Network.store wrote before version 0.2 name these two here.
+# Files that Network.store wrote before this module was split name these two here.
 from .progress import GroupState as _GroupState  # noqa: F401
 from .progress import Progress as _Progress  # noqa: F401
 from .reward import checked_reward
@@ -50,7 +53,7 @@ class Trainer(Described, Group):
     step after the last presentation the filters are cleared once more; from then on the
     neurons are free and learn nothing, so the same network can continue.
 
-    Presentations that `learning` marks as False are tests: filters are cleared in the same way, but
+    Presentations that `is_training` marks as False are tests: filters are cleared in the same way, but
     the neurons are free, nothing is learned, and the neurons decide.  So one run can train, test,
     train on and test again.
 
@@ -88,7 +91,7 @@ class Trainer(Described, Group):
         How hidden neurons learn; see `glmbrian.learning.layered_gradient`.  With "three-factor",
         they learn from `reward` or, without it, from what the gradient of the rule returns as the
         log-likelihood; each minus its running mean.
-    learning : array_like of bool, shape (n_presentations,), optional
+    is_training : array_like of bool, shape (n_presentations,), optional
         Which presentations are learned; the others are tests.  By default all are learned.  If all
         are tests, `labels` may be left out and `synapses` may be empty, but only hidden neurons
         to which `synapses` lead are cleared.  With `reward`, this gives the number of
@@ -100,6 +103,23 @@ class Trainer(Described, Group):
         with one value, as a group and the variable's name; it is read at the end of the last step of
         each presentation that is learned.  Or, on the runtime device, give a function that takes the
         number of the presentation and returns a number.  `rule` then only says how tests decide.
+    optimizer : {"sgd", "momentum", "adam"} or Optimizer
+        How the gradient of a batch changes the parameters: `SGD()`, ``SGD(momentum=0.9)``, `Adam()`, or your
+        own (see `Optimizer`).  `learning_rate` is the step size of all.
+    learning_rate_schedule : {"constant", "linear"} or callable
+        What `learning_rate` is multiplied by in an update: 1, a line that falls to 0, or a function of the
+        fraction of training that is done, which is the number of presentations learned before the last of the
+        batch, divided by the number of all that are learned.
+    average : float
+        From 0 to 1: the fraction of the updates, the last ones, over which the parameters are averaged.  After
+        the last presentation that is learned, the weights and biases are set to their mean after each of these
+        updates (their number is rounded up).  0 keeps those of the last update.
+    weight_decay : float
+        After each update, synaptic and feedback weights, but not biases, are multiplied by
+        ``exp(-weight_decay * rate)``, where the rate is `learning_rate` as scheduled.
+    clip_norm : float, optional
+        The largest norm of the mean gradient of a batch, over all parameters that learn, biases included; longer
+        ones are shortened to it.
 
     Attributes
     ----------
@@ -120,6 +140,9 @@ class Trainer(Described, Group):
         With `reward`, the reward of each presentation; NaN for tests, for those to come, and
         without `reward`.
     n_presentations : int
+    is_training : ndarray of bool, shape (n_presentations,)
+    learning_rate : float
+        You may change it between runs.
 
     Raises
     ------
@@ -140,7 +163,7 @@ class Trainer(Described, Group):
     -----
     Presentations may span several runs.  Weights are stored in the synapses, so you may
     set them between runs.  ``Network.restore`` also restores training: the weights, the
-    number of the presentation, the batch and the decisions.  To restart a source in each
+    number of the presentation, the batch, what the optimiser and the mean remember, and the decisions.  To restart a source in each
     presentation, set its own variables.  The trainer controls the neurons' `clamp` until training is
     over, and then sets it to 0.  Hidden neurons stay free; their filters are cleared too, and
     their biases and feedback weights learn.  Errors reach them only through the synapses that
@@ -184,7 +207,7 @@ class Trainer(Described, Group):
     >>> neurons.bias = -2
     >>> synapses = glm.GLMSynapses(encoder, neurons)
     >>> trainer = glm.Trainer(neurons, synapses, n_steps=5, labels=labels, learning_rate=0.1,
-    ...                       learning=np.arange(200) < 180)
+    ...                       is_training=np.arange(200) < 180)
     >>> Network(encoder, neurons, synapses, trainer).run(trainer.duration)
     >>> trainer.accuracy() > 0.6
     True
@@ -207,21 +230,28 @@ class Trainer(Described, Group):
         learn_bias: bool = True,
         name: str = "trainer*",
         credit: str | Credit = "straight-through",
-        learning: ArrayLike | None = None,
+        is_training: ArrayLike | None = None,
         reward: tuple[Any, str] | Callable[[int], float] | None = None,
         target_start: int | None = None,
+        optimizer: str | Optimizer = "sgd",
+        learning_rate_schedule: str | Schedule | Callable[[float], float] = "constant",
+        average: float = 0.0,
+        weight_decay: float = 0.0,
+        clip_norm: float | None = None,
+        learning: ArrayLike | None = None,
     ) -> None:
+        is_training = _under_its_name(is_training, learning)
         neurons, synapses = checked_neurons(neurons), checked_synapses(synapses)
         credit = get_credit(credit)
         n_steps = integer(n_steps, "n_steps", 1, LARGEST_INTEGER)
         learning_rate = real(learning_rate, "learning_rate", 0, strict=True)
-        reward_read = checked_reward(reward, credit, labels, targets, learning)
+        reward_read = checked_reward(reward, credit, labels, targets, is_training)
         objective = _checked_objective(rule, target_period, target_start, n_steps)
         plan = Plan(
             groups=[neurons, *hidden_groups(synapses, neurons)],
             synapses=synapses,
             examples=checked_examples(
-                labels, targets, learning, objective, n_steps, len(neurons), reward_read is not None
+                labels, targets, is_training, objective, n_steps, len(neurons), reward_read is not None
             ),
             n_steps=n_steps,
             batch_size=integer(batch_size, "batch_size", 1, LARGEST_INTEGER),
@@ -230,6 +260,8 @@ class Trainer(Described, Group):
             reward=reward_read,
             learn_bias=flag(learn_bias, "learn_bias"),
             learn_feedback=flag(learn_feedback, "learn_feedback"),
+            rule=_checked_rule(optimizer, learning_rate_schedule, weight_decay, clip_norm),
+            average=real(average, "average", 0, 1),
         )
         check_brian_arguments(name=name)
         n_potentials = n_steps * sum(map(len, plan.groups))
@@ -251,7 +283,7 @@ class Trainer(Described, Group):
         self.objective, self.credit, self.reward = plan.objective, plan.credit, plan.reward
         self.n_steps, self.n_presentations = plan.n_steps, plan.n_presentations
         self.batch_size, self.learn_bias = plan.batch_size, plan.learn_bias
-        self.learning = plan.is_training
+        self.is_training = plan.is_training
         for part in [*plan.groups, *plan.synapses]:
             self.add_dependency(part)
         self.variables = Variables(self)
@@ -286,6 +318,12 @@ class Trainer(Described, Group):
     def duration(self) -> Quantity:
         """How long all presentations take."""
         return self.n_presentations * self.n_steps * self.neurons.clock.dt
+
+    @property
+    def learning(self) -> NDArray[np.bool_]:
+        """The former name of `is_training`."""
+        warn("learning is now called is_training", DeprecationWarning)
+        return self.is_training
 
     @property
     def learning_rate(self) -> float:
@@ -421,7 +459,8 @@ class Trainer(Described, Group):
         >>> from brian2 import Network, ms
         >>> neurons = glm.GLMNeurons(2, glm.IndicatorBasis(2), dt=1 * ms)
         >>> neurons.bias = [100, -100]
-        >>> tester = glm.Trainer(neurons, [], n_steps=3, labels=[0, 1, 0, 0], learning=[False] * 4)
+        >>> tester = glm.Trainer(neurons, [], n_steps=3, labels=[0, 1, 0, 0],
+        ...                      is_training=[False] * 4)
         >>> Network(neurons, tester).run(tester.duration)
         >>> tester.accuracy(), tester.accuracy(slice(2, None))
         (0.75, 1.0)
@@ -448,6 +487,7 @@ class Trainer(Described, Group):
         return {
             "rule": self.rule,
             "synapses": ", ".join(repr(learner.name) for learner in plan.synapses) or "none",
+            **({} if plan.rule.optimizer == SGD() else {"optimizer": plan.rule.optimizer.name}),
             "learning_rate": self.learning_rate,
             "batch_size": plan.batch_size,
             "n_steps": plan.n_steps,
@@ -493,3 +533,23 @@ def _checked_objective(rule, target_period, target_start, n_steps):
     objective = get_objective(rule, period, "rule", target_start)
     check_start(objective, n_steps)
     return objective
+
+
+def _checked_rule(optimizer, schedule, weight_decay, clip_norm):
+    """Return the `UpdateRule` of these arguments of a `Trainer`."""
+    return UpdateRule(
+        get_optimizer(optimizer),
+        get_schedule(schedule),
+        real(weight_decay, "weight_decay", 0),
+        None if clip_norm is None else real(clip_norm, "clip_norm", 0, strict=True),
+    )
+
+
+def _under_its_name(is_training, learning):
+    """Return which of the two is given; `learning` is the name that `is_training` had."""
+    if learning is None:
+        return is_training
+    warn("the argument learning of Trainer is now called is_training", DeprecationWarning)
+    if is_training is not None:
+        raise TypeError("is_training and learning are the same argument: leave out learning")
+    return learning

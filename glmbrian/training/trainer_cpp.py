@@ -33,6 +33,10 @@ class CppBackend(Backend):
         self._clock = owner.clock
         self._steps_planned = 0
         self.variables.add_array("done", size=1, dtype=np.int32)
+        schedule = plan.rule.schedule
+        if plan.learns and not schedule.cpp:
+            factors = np.array([schedule.factor(done) for done in plan.done_in_updates.tolist()])
+            self.variables.add_array("_factors", size=factors.size, dtype=float, values=factors)
 
     def add_operations(self, owner):
         plan, clock = self.plan, owner.clock
@@ -63,8 +67,7 @@ class CppBackend(Backend):
         if plan.learns:
             changed.append(own["_values"])
             changed += [variable for weights in plan.weights for variable in weights.variables]
-            if plan.learn_bias:
-                changed += [group.variables["bias"] for group in plan.groups]
+            changed += plan.biases
         forget_values(changed)
 
     def _add(self, owner, operation, code, clock, when, order):
@@ -181,7 +184,8 @@ def _types(plan):
     )
     credit = f"struct Credit {{{plan.credit.cpp}}};" if plan.uses_credit else ""
     objective = plan.objective.cpp if plan.reward is None else ""
-    return f"{activations}\n{credit}\nstruct Objective {{{objective}}};"
+    optimizer = plan.rule.optimizer.cpp_struct() if plan.learns else ""
+    return f"{activations}\n{credit}\nstruct Objective {{{objective}}};\n{optimizer}"
 
 
 def _recording(pathways):
