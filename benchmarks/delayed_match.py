@@ -77,7 +77,7 @@ class DelayedMatch:
         for synapses, scale in zip(self.synapses, scales):
             synapses.w = random.normal(scale=scale, size=synapses.w.shape)
         self.trainer = glm.Trainer(
-            self.outputs, self.synapses, N_STEPS, self.labels, learning=~self.is_test,
+            self.outputs, self.synapses, N_STEPS, self.labels, is_training=~self.is_test,
             **{"learning_rate": 0.2, "batch_size": 32, **options},
         )  # fmt: skip
         self.parts = [encoder, self.hidden, self.outputs, *self.synapses, self.trainer]

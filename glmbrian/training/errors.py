@@ -3,7 +3,7 @@
 import numpy as np
 
 
-def errors_of(groups, states, learned, output_error, credit, reward):
+def errors_of(groups, states, weights, output_error, credit, reward):
     """Return the derivatives with respect to the potentials of each group, shape (n_steps, n).
 
     A spike changes potentials in later steps only, so one sweep from the last step to the first
@@ -15,7 +15,7 @@ def errors_of(groups, states, learned, output_error, credit, reward):
         The outputs, then the hidden groups.
     states : list
         For each group its ``potentials`` and ``spikes``, shape (n_steps, n).
-    learned : list
+    weights : list of LearnedWeights
         The sets of weights through which errors flow.
     output_error : ndarray of float, shape (n_steps, n_outputs), or None
         None if the outputs, too, learn by `credit`.
@@ -31,8 +31,8 @@ def errors_of(groups, states, learned, output_error, credit, reward):
     if output_error is not None:
         errors[0] = output_error
     first = 0 if output_error is None else 1
-    paths = [each for each in learned if each.sender is not None]
-    weights = [np.stack([weight.get_value() for weight in path.weights]) for path in paths]
+    paths = [each for each in weights if each.sender is not None]
+    values_of = [np.stack([variable.get_value() for variable in path.variables]) for path in paths]
     delays = [path.delays() for path in paths]
     # The gradient in what arrives at a group in each step; nothing counts after the last.
     arriving = {
@@ -44,7 +44,7 @@ def errors_of(groups, states, learned, output_error, credit, reward):
             later = errors[group][step + 1 : step + 1 + basis.window]
             gradient[:, step] = basis.matrix[: len(later)].T @ later
         in_spikes = [np.zeros(len(group)) for group in groups]
-        for path, values, delay in zip(paths, weights, delays):
+        for path, values, delay in zip(paths, values_of, delays):
             gradient = arriving[path.group, path.basis]
             when = np.minimum(step + delay, n_steps)
             effect = np.sum(values * gradient[:, when, path.targets], axis=0)

@@ -13,6 +13,7 @@ from brian2.core.variables import Constant
 from brian2.groups.group import VariableOwner
 
 from ..brian.subgroups import span, whole_group
+from ..core.credit import Credit
 from ..support.validation import real
 
 #: Orders within the slot "end" of a step: the reward is read before the trainer ends its step.
@@ -31,8 +32,11 @@ class Reward(ABC):
     is_variable: bool
 
     @abstractmethod
-    def read(self, trainer: Any, presentation: int) -> float:
-        """Return the reward of the presentation that ends, on the runtime device."""
+    def read(self, variables: Any, presentation: int) -> float:
+        """Return the reward of the presentation that ends, on the runtime device.
+
+        `variables` are those of the trainer.
+        """
 
     @abstractmethod
     def add_to(self, trainer: Any) -> None:
@@ -50,7 +54,7 @@ class CalledReward(Reward):
     def add_to(self, trainer: Any) -> None:
         """Do nothing: a function needs nothing in the trainer."""
 
-    def read(self, trainer: Any, presentation: int) -> float:
+    def read(self, variables: Any, presentation: int) -> float:
         try:
             value = self._function(presentation)
         except TypeError as error:
@@ -74,8 +78,8 @@ class VariableReward(Reward):
     def __init__(self, group: VariableOwner, name: str) -> None:
         self._group, self._name = group, name
 
-    def read(self, trainer: Any, presentation: int) -> float:
-        value = trainer.variables["reward_seen"].get_value().item()
+    def read(self, variables: Any, presentation: int) -> float:
+        value = variables["reward_seen"].get_value().item()
         return real(value, f"reward ({self._group.name}.{self._name})")
 
     def add_to(self, trainer: Any) -> None:
@@ -134,3 +138,26 @@ def get_reward(reward: Any) -> Reward | None:
             "group of one neuron, to which synapses can add"
         )
     return VariableReward(group, name)
+
+
+def checked_reward(
+    reward: Any, credit: Credit, labels: Any, targets: Any, is_training: Any
+) -> Reward | None:
+    """Return the `Reward`, or None for None, if it fits the other arguments of a `Trainer`."""
+    reward = get_reward(reward)
+    if reward is None:
+        return None
+    if not credit.takes_reward:
+        raise ValueError(
+            f"reward needs credit='three-factor', got credit={credit.name!r}, which learns from "
+            "derivatives"
+        )
+    for name, given in (("labels", labels), ("targets", targets)):
+        if given is not None:
+            raise ValueError(f"reward takes the place of {name}: leave out one of the two")
+    if is_training is None:
+        raise ValueError(
+            "is_training must be given with reward, to tell the number of presentations: to learn "
+            "from 200, write is_training=np.ones(200, bool)"
+        )
+    return reward

@@ -13,7 +13,7 @@ class TestPresentations:
 
     Parameters
     ----------
-    learning : ndarray of bool, shape (n_presentations,)
+    is_training : ndarray of bool, shape (n_presentations,)
     n_outputs : int
     objective : Objective
 
@@ -29,9 +29,9 @@ class TestPresentations:
 
     __test__ = False  # or pytest would collect this class because of its name
 
-    def __init__(self, learning: NDArray[np.bool_], n_outputs: int, objective: Objective) -> None:
-        self.n = int(np.sum(~learning))
-        self.numbers = np.where(learning, -1, np.cumsum(~learning) - 1).astype(np.int32)
+    def __init__(self, is_training: NDArray[np.bool_], n_outputs: int, objective: Objective) -> None:
+        self.n = int(np.sum(~is_training))
+        self.numbers = np.where(is_training, -1, np.cumsum(~is_training) - 1).astype(np.int32)
         self.n_values = 2 + 3 * n_outputs
         self._n_outputs, self._objective = n_outputs, objective
 

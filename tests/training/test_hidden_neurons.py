@@ -225,7 +225,7 @@ class Rewarded(Layers):
         self.judges.run_regularly("total = 0", dt=N_STEPS * ms, when="start")
 
     def examples(self):
-        return dict(reward=(self.judges[1:], "reward"), learning=np.ones(len(self.labels), bool))
+        return dict(reward=(self.judges[1:], "reward"), is_training=np.ones(len(self.labels), bool))
 
     def parts(self):
         return [*super().parts(), self.judges, self.verdict]
@@ -452,7 +452,7 @@ def _simulate(place):
     for seed, (name, (kind, rule, batch_size, credit)) in enumerate(RECURRENT.items(), start=10):
         if place != "cython":
             nets[name] = kind(
-                rule, N_PRESENTATIONS, seed, credit=credit, batch_size=batch_size, learning=LEARNING
+                rule, N_PRESENTATIONS, seed, credit=credit, batch_size=batch_size, is_training=LEARNING
             )
     match = DelayedMatch(13, 32, n_test=8, batch_size=8)
     match.start = match.parameters()

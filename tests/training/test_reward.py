@@ -49,7 +49,7 @@ class Choice:
             synapses.w = random.normal(size=synapses.w.shape) * 0.3
         self.monitor = SpikeMonitor(self.outputs)
         parts = [self.encoder, self.groups, self.synapses, self.monitor, self.judge()]
-        options = {"learning": np.ones(n, bool), **self.judged_by, **options}
+        options = {"is_training": np.ones(n, bool), **self.judged_by, **options}
         self.trainer = glm.Trainer(
             self.outputs, self.synapses, N_STEPS, credit="three-factor", **options
         )
@@ -115,7 +115,7 @@ class OfObjective(Choice):
 def test_a_task_is_learned_by_reward_alone():
     n = 240
     learning = np.arange(n) < 200
-    net = Choice(n, has_hidden=False, rule="rate", learning=learning, learning_rate=0.1).run()
+    net = Choice(n, has_hidden=False, rule="rate", is_training=learning, learning_rate=0.1).run()
     rewards = net.trainer.rewards
     assert rewards[:20].mean() < 1 and rewards[150:200].mean() > 2.5
     assert np.isnan(rewards[200:]).all() and np.isnan(net.trainer.log_likelihoods).all()
@@ -142,7 +142,7 @@ def rewards_seen(group, name, part=slice(None), others=()):
     source = group if part == slice(None) else group[part]
     outputs = glm.GLMNeurons(2, glm.IndicatorBasis(1), random_state=1)
     trainer = glm.Trainer(
-        outputs, [], 2, credit="three-factor", reward=(source, name), learning=[True, False, True]
+        outputs, [], 2, credit="three-factor", reward=(source, name), is_training=[True, False, True]
     )
     Network(outputs, group, trainer, *others).run(6 * ms, namespace={})
     return trainer.rewards.tolist()
@@ -201,7 +201,7 @@ def test_store_and_restore():
 def test_errors():
     outputs = glm.GLMNeurons(2, glm.IndicatorBasis(1))
     group = NeuronGroup(2, "x : 1\none : 1 (shared)\nv : volt (shared)")
-    given = dict(reward=(group, "one"), credit="three-factor", learning=[True])
+    given = dict(reward=(group, "one"), credit="three-factor", is_training=[True])
 
     def refuses(error, message, **arguments):
         with pytest.raises(error, match=message):
@@ -210,7 +210,9 @@ def test_errors():
     refuses(ValueError, "reward needs credit='three-factor', got credit='flip'", credit="flip")
     refuses(ValueError, "reward takes the place of labels", labels=[0])
     refuses(ValueError, "reward takes the place of targets", targets=np.zeros((1, 3, 2)), rule="rate")
-    refuses(ValueError, r"learning must be given with reward.*np.ones\(200, bool\)", learning=None)
+    refuses(
+        ValueError, r"is_training must be given with reward.*np.ones\(200, bool\)", is_training=None
+    )
     refuses(ValueError, f"{group.name} has no variable 'y'; add it to the eq", reward=(group, "y"))
     refuses(ValueError, "'x' of .* has several values; write 'x : 1 .shared.'", reward=(group, "x"))
     refuses(ValueError, "'v' of .* has a unit", reward=(group, "v"))

@@ -56,7 +56,7 @@ class Net:
         ]
         for synapses in self.synapses:
             synapses.w = random.normal(size=synapses.w.shape)
-        examples = dict(labels=self.labels, learning=learning)
+        examples = dict(labels=self.labels, is_training=learning)
         if slowly:
             examples = dict(labels=self.labels[learning])
         self.trainer = glm.Trainer(
@@ -141,7 +141,7 @@ def of_fixed_spikes(learning, spikes, labels):
     synapses = glm.GLMSynapses(source, neurons)
     trainer = glm.Trainer(
         neurons, synapses, N_STEPS, labels, rule="rate", target_period=2, target_start=3, batch_size=3,
-        learning_rate=0.3, learning=learning,
+        learning_rate=0.3, is_training=learning,
     )  # fmt: skip
     network = Network(source, neurons, synapses, trainer)
     network.run(trainer.duration / 2)  # to within the batch
@@ -192,7 +192,7 @@ class Nets:
         neurons.bias, neurons.clamp = -2, -1
         synapses = glm.GLMSynapses(encoder, neurons)
         synapses.w = np.random.default_rng(4).normal(size=synapses.w.shape)
-        self.tester = glm.Trainer(neurons, [], N_STEPS, learning=np.zeros(40))
+        self.tester = glm.Trainer(neurons, [], N_STEPS, is_training=np.zeros(40))
         network = Network(self.first.parts, self.rate.parts, encoder, neurons, synapses, self.tester)
         network.run(100 * ms, namespace={})  # to within a presentation
         self.first.trainer.learning_rate = 0.1
@@ -236,7 +236,7 @@ def test_compiled_code_decides_alike(place, on_numpy):
 
 def test_a_tester_may_follow_a_trainer():
     net = Net("first-to-spike", np.ones(4, bool))
-    tester = glm.Trainer(net.outputs, [], N_STEPS, learning=[False, False])
+    tester = glm.Trainer(net.outputs, [], N_STEPS, is_training=[False, False])
     network = Network(net.parts)
     network.run(net.trainer.duration)
     before = net.parameters()
@@ -260,7 +260,7 @@ def test_an_objective_of_ones_own_decides():
 
     neurons = glm.GLMNeurons(2, glm.IndicatorBasis(2))
     neurons.bias = [100, -100]
-    tester = glm.Trainer(neurons, [], 3, rule=Shy(), learning=[False])
+    tester = glm.Trainer(neurons, [], 3, rule=Shy(), is_training=[False])
     Network(neurons, tester).run(tester.duration)
     assert tester.decisions[0] == 1 and tester.decision_steps[0] == 1
 
@@ -268,15 +268,15 @@ def test_an_objective_of_ones_own_decides():
 @pytest.mark.parametrize(
     "arguments, error, message",
     [
-        (dict(labels=[0, 1, 0], learning=[True, False]), ValueError,
-         r"learning must hold one truth value for each of the 3 presentations in labels, got 2.* "
+        (dict(labels=[0, 1, 0], is_training=[True, False]), ValueError,
+         r"is_training must hold one truth value for each of the 3 presentations in labels, got 2.* "
          r"np.arange\(3\) < 100"),
-        (dict(labels=[0], learning="no"), TypeError, "learning must be an array of 0 and 1"),
-        (dict(labels=[0, 1], learning=[0, 2]), ValueError, "learning must hold only 0 and 1"),
-        (dict(labels=[0], learning=True), ValueError, r"learning must have the shape \(n_presentations"),
-        (dict(learning=[]), ValueError, "learning must hold one truth value .* but is empty"),
-        (dict(learning=[False, True]), ValueError,
-         r"labels must be given .* unless all presentations are tests \(learning=np.zeros"),
+        (dict(labels=[0], is_training="no"), TypeError, "is_training must be an array of 0 and 1"),
+        (dict(labels=[0, 1], is_training=[0, 2]), ValueError, "is_training must hold only 0 and 1"),
+        (dict(labels=[0], is_training=True), ValueError, r"is_training must have the shape \(n_presentations"),
+        (dict(is_training=[]), ValueError, "is_training must hold one truth value .* but is empty"),
+        (dict(is_training=[False, True]), ValueError,
+         r"labels must be given .* unless all presentations are tests \(is_training=np.zeros"),
     ],
 )  # fmt: skip
 def test_bad_arguments(arguments, error, message):

@@ -376,7 +376,7 @@ def test_several_runs_where_code_is_compiled(compiled):
     def run_twice():
         learning = [True, True, False, True, False, True]
         parts = small_network(
-            rule="rate", batch_size=2, target_period=2, target_start=3, learning=learning
+            rule="rate", batch_size=2, target_period=2, target_start=3, is_training=learning
         )
         parts["neurons"].bias = 0
         network = Network(*parts.values())
@@ -555,7 +555,7 @@ def test_readout_of_a_recurrent_network():
     neurons.bias = -4
     readout = glm.GLMSynapses(group[:40], neurons)
     learning = np.arange(n_train + n_test) < n_train
-    trainer = glm.Trainer(neurons, readout, n_steps, labels, learning_rate=0.05, learning=learning)
+    trainer = glm.Trainer(neurons, readout, n_steps, labels, learning_rate=0.05, is_training=learning)
     Network(collect()).run(trainer.duration)
     log_likelihoods = trainer.log_likelihoods[learning]
     assert log_likelihoods[-40:].mean() > log_likelihoods[:40].mean() + 0.3
