@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..support.workers import Workers
 from .design import Design
+from .objective import total
 
 #: The inputs vary along an undetermined direction by less than this fraction of what white noise would,
 #: and the information about it is less than that of the second number of steps of Fisher weight 1.
@@ -151,15 +152,15 @@ def _sums(design, workers):
 
     def of_block(block):
         sums = {}
-        for name, series in design.inputs.items():
+        for name, series in design.data.inputs.items():
             x = np.concatenate([series.read(start, stop) for _, start, stop in block]).astype(float)
-            if design.mask is not None:
-                x = x[np.concatenate([design.mask[start:stop] for _, start, stop in block])]
+            if design.data.mask is not None:
+                x = x[np.concatenate([design.data.mask[start:stop] for _, start, stop in block])]
             sums[name] = np.stack([np.ones(len(x)) @ x, np.einsum("tn,tn->n", x, x)])
         return sums
 
-    total = _total(workers.map(of_block, design.blocks))
-    means = {name: own / design.n_rows for name, own in total.items()}
+    sums = total(workers.map(of_block, design.blocks))
+    means = {name: own / design.n_rows for name, own in sums.items()}
     return {name: np.stack([own[1] - np.square(own[0]), own[1]]) for name, own in means.items()}
 
 
@@ -177,34 +178,19 @@ def _moments(design, blocks, sums, all_together, workers):
                 by_source[name] = parts @ parts.swapaxes(1, 2)
         return len(common), common.sum(axis=0), products, by_source
 
-    n_rows, total, products, by_source = _total(workers.map(of_block, blocks))
-    mean, n = total / n_rows, design.n_rows
+    n_rows, whole, products, by_source = total(workers.map(of_block, blocks))
+    mean, n = whole / n_rows, design.n_rows
     if products is not None:
-        products = (products - np.outer(mean, total)) / n
-        for name, columns in design.columns.items():
-            own = columns.T
+        products = (products - np.outer(mean, whole)) / n
+    for name, columns in design.columns.items():
+        own = columns.T
+        if products is not None:
             by_source[name] = products[own[:, :, np.newaxis], own[:, np.newaxis, :]]
-    else:
-        for name, columns in design.columns.items():
-            own, means = total[columns.T], mean[columns.T]
-            by_source[name] = (by_source[name] - means[:, :, np.newaxis] * own[:, np.newaxis, :]) / n
+        else:
+            outer = mean[own][:, :, np.newaxis] * whole[own][:, np.newaxis, :]
+            by_source[name] = (by_source[name] - outer) / n
     variances = {name: own[0] for name, own in sums.items()}
     return _Moments(products, by_source, variances, {name: own[1] for name, own in sums.items()})
-
-
-def _total(parts):
-    total = None
-    for part in parts:
-        total = part if total is None else _added(total, part)
-    return total
-
-
-def _added(first, second):
-    if isinstance(first, dict):
-        return {name: first[name] + second[name] for name in first}
-    if isinstance(first, tuple):
-        return tuple(_added(a, b) for a, b in zip(first, second))
-    return None if first is None else first + second
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from sklearn.metrics import log_loss
 import glmbrian as glm
 from glmbrian.interop import Recording
 from glmbrian.population import standard_errors
+from glmbrian.population.design import design_of
 from glmbrian.population.recorded import read
 
 every_activation = pytest.mark.parametrize("activation", ["sigmoid", "probit", "cloglog"])
@@ -68,7 +69,8 @@ def fitted():
 
 def test_data_are_longer_than_a_block(recorded):
     population, x, y = recorded
-    assert len(read(population, y, {"stimulus": x, "coupling": y}).blocks) > 1
+    data = read([population.parameters], y, {"stimulus": x, "coupling": y})
+    assert len(design_of(population.parameters, data).blocks) > 1
 
 
 def test_log_likelihoods_and_score_are_those_of_the_firing_probabilities(recorded):
