@@ -77,7 +77,7 @@ class Comparison:
         >>> Comparison(["a", "b"], np.array([[-9.0], [-8.5]]), np.array([[1], [2]]), 50).best()
         ['a']
         """
-        values = {"aic": self.aic, "bic": self.bic}[choice(criterion, "criterion", ("aic", "bic"))]
+        values = getattr(self, choice(criterion, "criterion", ("aic", "bic")))
         return [self.names[row] for row in values.argmin(axis=0)]
 
     def _rows(self):
@@ -272,7 +272,7 @@ def _require_population(model, name, what):
 def _warn_of_other_steps(model, name, data):
     """Warn if a model was fitted to other steps than those of `data`, as far as it is known."""
     fitted = model.fitted_to
-    if fitted is not None and not data.counts_the_same(fitted):
+    if fitted is not None and not np.array_equal(data.counted(), fitted.counted()):
         warn(
             f"{name} was fitted to other steps than these: its fit counted {fitted.n_counted} of {fitted.n_steps} "
             f"steps, and here {data.n_counted} of {data.n_steps} count. The comparison holds for models fitted to the "

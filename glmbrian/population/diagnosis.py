@@ -11,7 +11,7 @@ from .maximiser import MOST_EXACT_COST, Outcome
 from .objective import Problem
 from .separation import separating_directions
 from .task import FitTask
-from .undetermined import Undetermined, undetermined_directions
+from .undetermined import Undetermined, listed, undetermined_directions
 
 #: The name of the feedback kernel among those of inputs.
 FEEDBACK = "feedback"
@@ -118,12 +118,9 @@ def warn_of(diagnosis: Diagnosis, max_iter: int) -> None:
         warn(_said_of_separation(those("separated"), diagnosis), RuntimeWarning)
     harmful = [each for each in diagnosis.undetermined if not each.is_silent]
     if harmful:
-        more = len(harmful) - _MOST_LISTED
-        listed = "; ".join(map(str, harmful[:_MOST_LISTED])) + (
-            f"; and {more} more" if more > 0 else ""
-        )
         warn(
-            f"the inputs do not determine all weights: {listed}. Chance sets these combinations, so "
+            f"the inputs do not determine all weights: {listed(harmful, _MOST_LISTED, '; ', '; and')}. Chance "
+            "sets these combinations, so "
             "predictions for inputs that vary more, or faster, may be far off; use fewer or broader "
             "basis functions, or a ridge penalty (population.fit_.undetermined has the list)",
             RuntimeWarning,
@@ -151,11 +148,9 @@ def _said_of_separation(neurons, diagnosis):
             kernels += [
                 f"{name!r} from source {j} to neuron {i}" for j, i in np.argwhere(lags.any(axis=-1))
             ]
-    more = len(kernels) - _MOST_LISTED
-    named = ", ".join(kernels[:_MOST_LISTED]) + (f", and {more} more" if more > 0 else "")
-    grows = (
-        f"these kernels grow without bound: {named}" if kernels else "some weights grew without bound"
-    )
+    grows = "some weights grew without bound"
+    if kernels:
+        grows = f"these kernels grow without bound: {listed(kernels, _MOST_LISTED, ', ', ', and')}"
     advice = "Read their large weights as minus (or plus) infinity"
     if FEEDBACK in diagnosis.unbounded and diagnosis.unbounded[FEEDBACK].any():
         advice += (

@@ -304,15 +304,10 @@ def _penalty_and_strength(penalty, strength):
             raise TypeError(
                 f"strength must be given with penalty={penalty!r}; select_strength chooses it"
             )
-        return penalty_of(penalty), checked_strength(strength)
+        return penalty_of(penalty), real(strength, "strength", 0)
     if strength is not None:
         raise TypeError('strength goes with the name of a penalty, such as penalty="ridge"')
-    return penalty_of("ridge"), checked_strength(penalty, "penalty")
-
-
-def checked_strength(strength: Any, name: str = "strength") -> float:
-    """Return the strength of a penalty."""
-    return real(strength, name, 0)
+    return penalty_of("ridge"), real(penalty, "penalty", 0)
 
 
 def check_n_jobs(n_jobs: Any) -> None:

@@ -70,23 +70,16 @@ class RecordedData:
     @cached_property
     def n_counted(self) -> int:
         """Number of steps that count."""
-        return int(self.n_steps if (counted := self.counted()) is None else np.count_nonzero(counted))
+        if self.mask is None:
+            return sum(stop - start for start, stop in self.epochs)
+        return int(sum(np.count_nonzero(self.mask[start:stop]) for start, stop in self.epochs))
 
-    def counted(self) -> NDArray[np.bool_] | None:
-        """Return which steps count, shape (T,); None if all do."""
-        if self.epochs == [(0, self.n_steps)]:
-            return self.mask
+    def counted(self) -> NDArray[np.bool_]:
+        """Return which steps count, shape (T,)."""
         counted = np.zeros(self.n_steps, dtype=bool)
         for start, stop in self.epochs:
             counted[start:stop] = True if self.mask is None else self.mask[start:stop]
         return counted
-
-    def counts_the_same(self, other: "RecordedData") -> bool:
-        """Return whether the same steps count in other data."""
-        own, others = self.counted(), other.counted()
-        if own is None or others is None:
-            return self.n_steps == other.n_steps and self.n_counted == other.n_counted
-        return np.array_equal(own, others)
 
 
 def recorded(
@@ -160,8 +153,8 @@ def _checked(data, labels, observations, to_fit):
         require_steps_in_rows(data)
         if data.n == 0:
             raise ValueError("outputs must have at least one neuron")
-        seen = data.counted()
-        found = {name: check_inputs(x, labels[name], seen) for name, x in data.inputs.items()}
+        counted = data.counted()
+        found = {name: check_inputs(x, labels[name], counted) for name, x in data.inputs.items()}
     else:
         found = {
             name: (np.zeros(x.n_units), largest_values(x, labels[name]))
@@ -246,6 +239,11 @@ def read(
                     f"inputs[{name!r}] cannot be for all models, which have kernels from {sizes[name]} and "
                     f"from {len(weights)} sources"
                 )
+        if each.observations.dtype != first.observations.dtype:
+            raise ValueError(
+                f"models must be of the same observations, got {str(first.observations)!r} and "
+                f"{str(each.observations)!r}"
+            )
         if dt is not None and each.dt is not None and not is_same_step(dt, each.dt):
             raise ValueError(f"models must have the same step, got {dt} and {each.dt}")
         dt = each.dt if dt is None else dt

@@ -237,15 +237,12 @@ def _warn_of_edge(path, best, outcome):
 
 def _folds(task, n_folds):
     """Return, for each fold, a mask of the steps that it holds out."""
-    counted, n_steps = task.data.counted(), task.data.n_steps
-    steps = np.arange(n_steps) if counted is None else np.flatnonzero(counted)
+    counted = task.data.counted()
+    index, steps = np.arange(counted.size), np.flatnonzero(counted)
     if steps.size < n_folds:
         raise ValueError(f"n_folds must be at most the {steps.size} steps that count, got {n_folds}")
-    folds = []
-    for part in np.array_split(steps, n_folds):
-        fold = np.zeros(n_steps, dtype=bool)
-        fold[part] = True
-        folds.append(fold)
+    parts = np.array_split(steps, n_folds)
+    folds = [counted & (part[0] <= index) & (index <= part[-1]) for part in parts]
     for number, fold in enumerate(folds):
         if not task.with_mask(fold).counts.any():
             raise ValueError(

@@ -117,8 +117,8 @@ def check_inputs(
     series : Series
     name : str
         For error messages.
-    counted : ndarray of bool, shape (T,), or None
-        The steps that count; all if None.
+    counted : ndarray of bool, shape (T,)
+        The steps that count.
 
     Returns
     -------
@@ -134,7 +134,7 @@ def check_inputs(
     largest, low, high = (np.full(series.n_units, value) for value in (0.0, np.inf, -np.inf))
     for start, stop, part in _finite_parts(series, name):
         np.maximum(largest, np.abs(part).max(axis=0, initial=0.0), out=largest)
-        if counted is not None:
+        if not counted[start:stop].all():
             part = part[counted[start:stop]]
         if len(part) == 0:
             continue

@@ -6,8 +6,9 @@ the inputs vary along it by far less than white noise of the same variance would
 chance would move the potentials by one or more if the input were that noise.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,25 +71,15 @@ class Undetermined:
         return (
             f"of the {self.n_functions} functions of {names}, {self.n_combinations} "
             f"{'combination has' if self.n_combinations == 1 else 'combinations have'} next to no "
-            f"information ({'neuron' if len(self.neurons) == 1 else 'neurons'} {_listed(self.neurons)})"
+            f"information ({'neuron' if len(self.neurons) == 1 else 'neurons'} "
+            f"{listed(self.neurons, 6, ', ', ' and')})"
         )
 
 
-def _listed(numbers):
-    shown = ", ".join(map(str, numbers[:6]))
-    return f"{shown} and {len(numbers) - 6} more" if len(numbers) > 6 else shown
-
-
-@dataclass(frozen=True)
-class _Moments:
-    """Products of columns, from some of the steps but divided by the number of all; and variances and mean
-    squares of sources.
-    """
-
-    products: NDArray[np.float64] | None
-    by_source: dict[str, NDArray[np.float64]]
-    variances: dict[str, NDArray[np.float64]]
-    squares: dict[str, NDArray[np.float64]]
+def listed(items: Sequence[Any], most: int, between: str, last: str) -> str:
+    """Return the first items as text, and how many more there are."""
+    shown = between.join(map(str, items[:most]))
+    return f"{shown}{last} {len(items) - most} more" if len(items) > most else shown
 
 
 def undetermined_directions(
@@ -121,9 +112,9 @@ def undetermined_directions(
     limits = np.minimum(_LEAST_VARIATION, _LEAST_INFORMATION / np.maximum(weights, _LEAST_INFORMATION))
     # What varies enough in some of the blocks does so in all of them: sums of squares only grow.
     for blocks in design.blocks[::_FIRST], design.blocks:
-        moments = _moments(design, blocks, sums, all_together, workers)
-        sources = list(_sources(design, moments))
-        smallest = _smallest_together(design, sources, moments.products)
+        products, by_source = _moments(design, blocks, all_together, workers)
+        sources = list(_sources(design, by_source, sums))
+        smallest = _smallest_together(design, sources, products)
         lowest = min([smallest, *(source.values[0] for source in sources)])
         if lowest >= limits.max(initial=0.0):
             return [], np.zeros((design.n, design.n_parameters, 0))
@@ -131,7 +122,7 @@ def undetermined_directions(
     axes: list[list[NDArray[np.float64]]] = []
     for neuron, limit in enumerate(limits.tolist()):
         axes.append([])
-        for *what, own in _of_neuron(design, moments, sources, used[neuron], limit, smallest < limit):
+        for *what, own in _of_neuron(design, products, sources, used[neuron], limit, smallest < limit):
             merged.setdefault(tuple(what), []).append(neuron)
             axes[-1].append(own)
     found = [
@@ -164,7 +155,11 @@ def _sums(design, workers):
     return {name: np.stack([own[1] - np.square(own[0]), own[1]]) for name, own in means.items()}
 
 
-def _moments(design, blocks, sums, all_together, workers):
+def _moments(design, blocks, all_together, workers):
+    """Return products of all columns, or None, and by kernel those of each source.
+
+    They come from some of the steps, but are divided by the number of all.
+    """
     nobody = np.empty(0, dtype=np.int64)
 
     def of_block(block):
@@ -189,8 +184,7 @@ def _moments(design, blocks, sums, all_together, workers):
         else:
             outer = mean[own][:, :, np.newaxis] * whole[own][:, np.newaxis, :]
             by_source[name] = (by_source[name] - outer) / n
-    variances = {name: own[0] for name, own in sums.items()}
-    return _Moments(products, by_source, variances, {name: own[1] for name, own in sums.items()})
+    return products, by_source
 
 
 @dataclass(frozen=True)
@@ -205,50 +199,55 @@ class _Source:
         Combinations of functions along which white noise of the source's variance varies by 1.
     values : ndarray of float, shape (m,)
         The variance of the data along them, in increasing order.
+    is_silent : bool
+        Whether it is always 0.
     """
 
     name: tuple[str, int]
     columns: NDArray[np.int64]
     axes: NDArray[np.float64]
     values: NDArray[np.float64]
+    is_silent: bool
+
+    def among(self, n_columns: int) -> NDArray[np.float64]:
+        """Return the axes among so many columns, shape (n_columns, m)."""
+        axes = np.zeros((n_columns, self.axes.shape[1]))
+        axes[self.columns] = self.axes
+        return axes
 
 
-def _sources(design, moments):
+def _sources(design, by_source, sums):
     for name, columns in design.columns.items():
         basis = design.kernels[name].matrix
         values, vectors = np.linalg.eigh(basis.T @ basis)
         kept = values > _FLAT * values[-1]
         whitened = vectors[:, kept] / np.sqrt(values[kept])
-        for source, variance in enumerate(moments.variances[name]):
-            if variance <= _CONSTANT * moments.squares[name][source]:
-                n_basis = len(columns)
-                yield _Source((name, source), columns[:, source], np.eye(n_basis), np.zeros(n_basis))
-                continue
-            axes = whitened / np.sqrt(variance)
-            found, turned = np.linalg.eigh(axes.T @ moments.by_source[name][source] @ axes)
-            yield _Source((name, source), columns[:, source], axes @ turned, found)
+        for source, (variance, square) in enumerate(sums[name].T):
+            axes, found = np.eye(len(columns)), np.zeros(len(columns))
+            if variance > _CONSTANT * square:
+                axes = whitened / np.sqrt(variance)
+                found, turned = np.linalg.eigh(axes.T @ by_source[name][source] @ axes)
+                axes = axes @ turned
+            yield _Source((name, source), columns[:, source], axes, found, bool(square == 0))
 
 
-def _of_neuron(design, moments, sources, used, limit, may_replace) -> Iterator[tuple]:
+def _of_neuron(design, products, sources, used, limit, may_replace) -> Iterator[tuple]:
     """Yield sources, numbers of combinations and of functions, silence, and axes (n_parameters, m)."""
     left = []
     for source in sources:
         if not used[source.columns].all():
             continue
-        axes = np.zeros((design.n_parameters, source.axes.shape[1]))
-        axes[source.columns] = source.axes
+        axes = source.among(design.n_parameters)
         n_found = int(np.count_nonzero(source.values < limit))
         if n_found:
-            name, number = source.name
-            silent = bool(moments.squares[name][number] == 0)
-            yield (source.name,), n_found, len(source.columns), silent, axes[:, :n_found]
+            yield (source.name,), n_found, len(source.columns), source.is_silent, axes[:, :n_found]
         left.append((source, axes[:, n_found:]))
     if not may_replace or not left:
         return
     # Kernels of several sources that can replace each other
     axes = np.hstack([own for _, own in left])
     common = axes[: design.n_common]
-    values, turned = np.linalg.eigh(common.T @ moments.products @ common)
+    values, turned = np.linalg.eigh(common.T @ products @ common)
     turned = turned[:, values < limit]
     if not turned.shape[1]:
         return
@@ -265,10 +264,5 @@ def _smallest_together(design, sources, products):
     varying = [source for source in sources if source.values[-1] > 0]
     if products is None or not varying:
         return np.inf
-    axes = np.zeros((design.n_common, sum(source.axes.shape[1] for source in varying)))
-    start = 0
-    for source in varying:
-        stop = start + source.axes.shape[1]
-        axes[source.columns, start:stop] = source.axes
-        start = stop
+    axes = np.hstack([source.among(design.n_common) for source in varying])
     return np.linalg.eigvalsh(axes.T @ products @ axes)[0]
