@@ -1,21 +1,19 @@
 """Comparing models of the same neurons: information criteria and likelihood-ratio tests."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..brian.neurons import stacked
 from ..core.bases import Basis
 from ..support.display import html_table
-from ..support.validation import choice
-from .maximum import require_maximum
+from ..support.validation import choice, warn
+from .objective import log_likelihoods
 from .population import GLMPopulation
-from .recorded import read
-from .scoring import log_likelihoods
-from .standard_errors import connections
+from .recorded import Epochs, read
+from .task import ranks
 
 #: The most nats by which a larger model may fall short, since fits end slightly below the maximum.
 _SLACK = 1e-4
@@ -79,7 +77,7 @@ class Comparison:
         >>> Comparison(["a", "b"], np.array([[-9.0], [-8.5]]), np.array([[1], [2]]), 50).best()
         ['a']
         """
-        values = {"aic": self.aic, "bic": self.bic}[choice(criterion, "criterion", ("aic", "bic"))]
+        values = getattr(self, choice(criterion, "criterion", ("aic", "bic")))
         return [self.names[row] for row in values.argmin(axis=0)]
 
     def _rows(self):
@@ -131,7 +129,7 @@ def compare(
     inputs: Any = None,
     mask: ArrayLike | None = None,
     *,
-    epochs: Sequence[tuple[Any, Any]] | None = None,
+    epochs: Epochs = None,
 ) -> Comparison:
     """Compare models of the same neurons, fitted to the same data, by information criteria.
 
@@ -158,6 +156,11 @@ def compare(
         If `models` are not populations of the same number of neurons, or the data do not fit; or if
         a penalty or `stable` has moved the parameters of one, for which the criteria do not hold.
 
+    Warns
+    -----
+    RuntimeWarning
+        If a model remembers that it was fitted to other steps.
+
     Examples
     --------
     Each spike prevents a spike in the next step; a model without history does not know this:
@@ -176,17 +179,17 @@ def compare(
     if not isinstance(models, Mapping) or not models:
         raise TypeError(f"models must be a dict of names to GLMPopulations, got {models!r}")
     for name, model in models.items():
-        _require_population(model, f"models[{name!r}]")
-        require_maximum(model, f"models[{name!r}]", "information criteria")
+        _require_population(model, f"models[{name!r}]", "information criteria")
     sizes = {name: model.n for name, model in models.items()}
     if len(set(sizes.values())) > 1:
         raise ValueError(f"models must have the same number of neurons, got {sizes}")
-    values = []
-    for model in models.values():
-        design = read(model, outputs, inputs, mask, epochs)
-        values.append(log_likelihoods(model, design))
-    counts = np.array([n_parameters(model) for model in models.values()])
-    return Comparison([str(name) for name in models], np.array(values), counts, design.n_rows)
+    all_parameters = [model.parameters for model in models.values()]
+    data = read(all_parameters, outputs, inputs, mask, epochs)
+    for name, model in models.items():
+        _warn_of_other_steps(model, f"models[{name!r}]", data)
+    values = np.array([log_likelihoods(each, data) for each in all_parameters])
+    counts = np.array([each.n_parameters() for each in all_parameters])
+    return Comparison([str(name) for name in models], values, counts, data.n_counted)
 
 
 def likelihood_ratio_test(
@@ -196,7 +199,7 @@ def likelihood_ratio_test(
     inputs: Any = None,
     mask: ArrayLike | None = None,
     *,
-    epochs: Sequence[tuple[Any, Any]] | None = None,
+    epochs: Epochs = None,
 ) -> LikelihoodRatioTest:
     """Test for each neuron whether a larger model is better by more than chance.
 
@@ -219,6 +222,11 @@ def likelihood_ratio_test(
         If the models are not nested; if a penalty or `stable` has moved the parameters of one; or if
         the larger has a lower likelihood, which shows that it was not fitted to these data.
 
+    Warns
+    -----
+    RuntimeWarning
+        If a model remembers that it was fitted to other steps.
+
     Examples
     --------
     >>> import numpy as np
@@ -233,12 +241,13 @@ def likelihood_ratio_test(
     (array([1]), True)
     """
     for name, model in ("smaller", smaller), ("larger", larger):
-        _require_population(model, name)
-        require_maximum(model, name, "likelihood-ratio test")
-    _require_nested(smaller, larger)
-    gain = np.zeros(larger.n)
-    for model, sign in (larger, 1), (smaller, -1):
-        gain += sign * model.log_likelihoods(outputs, inputs, mask, epochs=epochs)
+        _require_population(model, name, "likelihood-ratio test")
+    few, many = smaller.parameters, larger.parameters
+    _require_nested(few, many)
+    data = read([many, few], outputs, inputs, mask, epochs)
+    for name, model in ("smaller", smaller), ("larger", larger):
+        _warn_of_other_steps(model, name, data)
+    gain = log_likelihoods(many, data) - log_likelihoods(few, data)
     short = np.flatnonzero(gain < -_SLACK)
     if short.size:
         raise ValueError(
@@ -248,33 +257,40 @@ def likelihood_ratio_test(
     from scipy.stats import chi2
 
     statistic = 2 * np.maximum(gain, 0.0)
-    degrees = n_parameters(larger) - n_parameters(smaller)
+    degrees = many.n_parameters() - few.n_parameters()
     p_value = np.where(degrees > 0, chi2.sf(statistic, np.maximum(degrees, 1)), 1.0)
     return LikelihoodRatioTest(statistic, degrees, p_value)
 
 
-def n_parameters(population: GLMPopulation) -> NDArray[np.int_]:
-    """Return the number of parameters of each neuron, shape (n,)."""
-    counts = np.ones(population.n, dtype=int)
-    for name, connected in connections(population).items():
-        counts += population.kernels[name].n_basis * connected.sum(axis=0)
-    return counts + (0 if population.feedback_basis is None else population.feedback_basis.n_basis)
-
-
-def _require_population(model, name):
+def _require_population(model, name, what):
+    """Raise unless `model` is a population at the maximum of its likelihood."""
     if not isinstance(model, GLMPopulation):
         raise TypeError(f"{name} must be a GLMPopulation, got {model!r}")
+    model.parameters.require_maximum(what, name)
+
+
+def _warn_of_other_steps(model, name, data):
+    """Warn if a model was fitted to other steps than those of `data`, as far as it is known."""
+    fitted = model.fitted_to
+    if fitted is not None and not np.array_equal(data.counted(), fitted.counted()):
+        warn(
+            f"{name} was fitted to other steps than these: its fit counted {fitted.n_counted} of {fitted.n_steps} "
+            f"steps, and here {data.n_counted} of {data.n_steps} count. The comparison holds for models fitted to the "
+            "same steps: pass the same outputs, mask and epochs to both, or compare by score on steps that no fit "
+            "has seen",
+            RuntimeWarning,
+        )
 
 
 def _require_nested(smaller, larger):
     if smaller.n != larger.n:
         raise ValueError(f"smaller must have the {larger.n} neurons of larger, got {smaller.n}")
-    if smaller.activation != larger.activation:
+    if smaller.observations != larger.observations:
         raise ValueError(
-            f"smaller must have the activation of larger, {larger.activation.name!r}, got "
-            f"{smaller.activation.name!r}"
+            f"smaller must have the activation of larger, {str(larger.observations)!r}, got "
+            f"{str(smaller.observations)!r}"
         )
-    present, allowed = connections(smaller), connections(larger)
+    present, allowed = smaller.connections(), larger.connections()
     for name, basis in smaller.kernels.items():
         if name not in larger.kernels or not _contains(larger.kernels[name], basis):
             raise ValueError(f"larger must have a kernel {name!r} whose basis can form that of smaller")
@@ -289,6 +305,5 @@ def _require_nested(smaller, larger):
 
 def _contains(larger: Basis, smaller: Basis) -> bool:
     """Return whether the functions of one basis can form those of another."""
-    both = stacked([larger.matrix, smaller.matrix])
-    both = both / np.maximum(np.abs(both).max(axis=0), np.finfo(float).tiny)
-    return bool(np.linalg.matrix_rank(both) == np.linalg.matrix_rank(both[:, : larger.n_basis]))
+    own, both = ranks(larger.matrix, smaller.matrix)
+    return bool(own == both)

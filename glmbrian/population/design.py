@@ -6,20 +6,19 @@ take tens of gigabytes, so no more than a few blocks of rows exist at a time.  A
 these columns.  A neuron's own columns, its train filtered by the feedback basis, are kept apart.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
 from numpy.typing import NDArray
 
 from ..core.bases import Basis
+from .parameters import PopulationParameters
+from .recorded import RecordedData
 from .series import Series
-
-if TYPE_CHECKING:
-    from .population import GLMPopulation
 
 #: About how many values a block of rows has: a few blocks fit in the caches.
 _VALUES_IN_BLOCK = 2**19
@@ -45,13 +44,13 @@ class Rows:
         The columns that all neurons share; the first is 1.
     own : ndarray of float, shape (n_rows, n_own, n_neurons), or None
         The columns that belong to one neuron each.
-    spikes : ndarray of bool, shape (n_rows, n_neurons)
+    spikes : ndarray of bool, or of counts, shape (n_rows, n_neurons)
         The recorded trains.
     """
 
     common: NDArray[np.float64]
     own: NDArray[np.float64] | None
-    spikes: NDArray[np.bool_]
+    spikes: NDArray[Any]
 
 
 class Filter:
@@ -70,18 +69,20 @@ class Filter:
         # Short stretches need fewer multiplications, long ones fewer matrix products.
         self._stretch = int(np.clip(self.window // 4, 8, 64))
 
-    def __call__(self, series: Series, first: int, start: int, stop: int) -> NDArray[np.float64]:
-        """Return the filtered series from `start` up to `stop`, shape (n_steps, n_basis, n).
+    def __call__(
+        self, series: Series, first: int, start: int, stop: int, units: Any = slice(None)
+    ) -> NDArray[np.float64]:
+        """Return some units of a series filtered, from `start` up to `stop`, shape (n_steps, n_basis, n_units).
 
         Nothing before the step `first` has an effect.
         """
-        n, n_steps = series.n_units, stop - start
-        if n == 0:
+        n_steps, before = stop - start, min(self.window, start - first)
+        if series.n_units == 0 or np.size(units) == 0:
             return np.zeros((n_steps, self.n_basis, 0))
+        seen = series.read(start - before, stop - 1)[:, units]
+        n = seen.shape[1]
         n_stretches = -(-n_steps // self._stretch)
-        before = min(self.window, start - first)
         padded = np.zeros((n_stretches * self._stretch + self.window - 1, n))
-        seen = series.read(start - before, stop - 1)
         padded[self.window - before : self.window - before + len(seen)] = seen
         if self._are_single_lags:
             return self._by_copies(padded, n_steps)
@@ -129,38 +130,28 @@ class Design:
 
     Parameters
     ----------
-    inputs : dict of str to Series
+    data : RecordedData
     kernels : dict of str to Basis
-    outputs : Series
-        The recorded trains.
     feedback_basis : Basis or None
         Filters each neuron's own train into columns of its own.
-    epochs : sequence of (int, int)
-        The first step of each epoch and the step after its last one.  Within an epoch,
-        kernels see nothing from before it.
-    mask : ndarray of bool, shape (T,), or None
-        The steps that count within the epochs; all if None.
-    offsets : dict of str to ndarray of float, shape (n_source,), optional
-        Typical values of the inputs.  What a constant input of this size would contribute is
-        subtracted from the columns, which changes only the meaning of the bias.
-    largest : dict of str to ndarray of float, shape (n_source,), optional
-        The largest absolute values of the inputs; 1 by default.
+    dtype : type
+        Of the recorded trains.
+    is_centred : bool
+        Whether what constant inputs of the size of their `offsets` would contribute is subtracted from the
+        columns, which changes only the meaning of the bias.
     """
 
     def __init__(
         self,
-        inputs: Mapping[str, Series],
+        data: RecordedData,
         kernels: Mapping[str, Basis],
-        outputs: Series,
         feedback_basis: Basis | None,
-        epochs: Sequence[tuple[int, int]],
-        mask: NDArray[np.bool_] | None = None,
-        offsets: Mapping[str, NDArray[np.float64]] | None = None,
-        largest: Mapping[str, NDArray[np.float64]] | None = None,
+        dtype: type = bool,
+        is_centred: bool = False,
     ) -> None:
-        self.inputs, self.kernels, self.outputs = dict(inputs), dict(kernels), outputs
-        self.epochs, self.mask = tuple(epochs), mask
-        self.n = outputs.n_units
+        self.data, self.kernels, self.feedback_basis = data, dict(kernels), feedback_basis
+        self.dtype, self.is_centred = dtype, is_centred
+        self.n, self.n_rows = data.n, data.n_counted
         self._filters = {name: Filter(basis) for name, basis in kernels.items()}
         self._own_filter = None if feedback_basis is None else Filter(feedback_basis)
         self.n_own = 0 if feedback_basis is None else feedback_basis.n_basis
@@ -168,29 +159,21 @@ class Design:
         self.columns: dict[str, NDArray[np.int64]] = {}
         self.n_common = 1
         for name, basis in kernels.items():
-            size = basis.n_basis * inputs[name].n_units
-            columns = self.n_common + np.arange(size)
-            self.columns[name] = columns.reshape(basis.n_basis, inputs[name].n_units)
-            self.n_common += size
+            shape = basis.n_basis, data.inputs[name].n_units
+            self.columns[name] = self.n_common + np.arange(np.prod(shape)).reshape(shape)
+            self.n_common += self.columns[name].size
         self.n_parameters = self.n_common + self.n_own
         self.centre = np.zeros(self.n_common)
-        for name, offset in (offsets or {}).items():
-            total = kernels[name].matrix.sum(axis=0)
-            self.centre[self.columns[name]] = total[:, np.newaxis] * offset
         #: A bound on the absolute values of each column, shape (n_parameters,).
         self.largest = np.ones(self.n_parameters)
-        self.largest[: self.n_common] += np.abs(self.centre)
         for name, basis in kernels.items():
-            total = np.abs(basis.matrix).sum(axis=0)[:, np.newaxis]
-            scale = (largest or {}).get(name, np.ones(inputs[name].n_units))
-            self.largest[self.columns[name]] += total * scale
+            columns = self.columns[name]
+            if is_centred:
+                self.centre[columns] = np.outer(basis.matrix.sum(axis=0), data.offsets[name])
+            self.largest[columns] += np.abs(self.centre[columns])
+            self.largest[columns] += np.outer(np.abs(basis.matrix).sum(axis=0), data.largest[name])
         if feedback_basis is not None:
-            self.largest[self.n_common :] += np.abs(feedback_basis.matrix).sum(axis=0)
-        self.n_rows = int(
-            sum(stop - start for start, stop in self.epochs)
-            if mask is None
-            else sum(np.count_nonzero(mask[start:stop]) for start, stop in self.epochs)
-        )
+            self.largest[self.n_common :] += np.abs(feedback_basis.matrix).sum(axis=0) * data.most
         self.blocks = list(self._split())
 
     def _split(self) -> Iterable[tuple[tuple[int, int, int], ...]]:
@@ -199,11 +182,11 @@ class Design:
         length = int(np.clip(_VALUES_IN_BLOCK // width, _FEWEST_ROWS, _MOST_ROWS))
         block: list[tuple[int, int, int]] = []
         n_rows = 0
-        for first, end in self.epochs:
+        for first, end in self.data.epochs:
             start = first
             while start < end:
                 stop = min(end, start + length - n_rows)
-                if self.mask is None or self.mask[start:stop].any():
+                if self.data.mask is None or self.data.mask[start:stop].any():
                     block.append((first, start, stop))
                     n_rows += stop - start
                 start = stop
@@ -227,7 +210,7 @@ class Design:
         common = np.empty((n_rows, self.n_common))
         common[:, 0] = 1.0
         own = None if self._own_filter is None else np.empty((n_rows, self.n_own, len(neurons)))
-        spikes = np.empty((n_rows, len(neurons)), dtype=bool)
+        spikes: NDArray[Any] = np.empty((n_rows, len(neurons)), dtype=self.dtype)
         row = 0
         for first, start, stop in block:
             rows = slice(row, row + stop - start)
@@ -235,17 +218,16 @@ class Design:
                 columns = self.columns[name]
                 if columns.size:
                     place = slice(columns[0, 0], columns[-1, -1] + 1)
-                    filtered = basis_filter(self.inputs[name], first, start, stop)
+                    filtered = basis_filter(self.data.inputs[name], first, start, stop)
                     common[rows, place] = filtered.reshape(stop - start, -1)
-            spikes[rows] = self.outputs.read(start, stop)[:, neurons]
+            spikes[rows] = self.data.outputs.read(start, stop)[:, neurons]
             if own is not None:
-                trains = _Some(self.outputs, neurons)
-                own[rows] = self._own_filter(trains, first, start, stop)  # type: ignore[misc,arg-type]
+                own[rows] = self._own_filter(self.data.outputs, first, start, stop, neurons)  # type: ignore[misc]
             row = rows.stop
         if self.centre.any():
             common -= self.centre
-        if self.mask is not None:
-            counted = np.concatenate([self.mask[start:stop] for _, start, stop in block])
+        if self.data.mask is not None:
+            counted = np.concatenate([self.data.mask[start:stop] for _, start, stop in block])
             if not counted.all():
                 common, spikes = common[counted], spikes[counted]
                 own = None if own is None else own[counted]
@@ -272,7 +254,7 @@ class Design:
         parameters[:, 0] -= parameters[:, : self.n_common] @ self.centre
         return parameters
 
-    def parameters_of(self, population: "GLMPopulation") -> NDArray[np.float64]:
+    def parameters_of(self, population: PopulationParameters) -> NDArray[np.float64]:
         """Return the parameters (n, n_parameters) of a population, for columns that are not centred."""
         parameters = np.empty((self.n, self.n_parameters))
         parameters[:, 0] = population.bias
@@ -305,34 +287,30 @@ class Design:
     def steps(self, block: Iterable[tuple[int, int, int]]) -> NDArray[np.int64]:
         """Return the step of each of the `rows` of a block."""
         steps = np.concatenate([np.arange(start, stop) for _, start, stop in block])
-        return steps if self.mask is None else steps[self.mask[steps]]
+        return steps if self.data.mask is None else steps[self.data.mask[steps]]
 
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> NDArray[Any]:
         """Return the number of spikes of each neuron in the rows."""
-        counts = np.zeros(self.n, dtype=np.int64)
+        counts: Any = np.zeros(self.n, dtype=np.int64)
         for block in self.blocks:
             for _, start, stop in block:
-                spikes = self.outputs.read(start, stop) != 0
-                if self.mask is not None:
-                    spikes = spikes[self.mask[start:stop]]
-                counts += spikes.sum(axis=0)
+                spikes: NDArray[Any] = self.data.outputs.read(start, stop).astype(self.dtype)
+                if self.data.mask is not None:
+                    spikes = spikes[self.data.mask[start:stop]]
+                counts = counts + spikes.sum(axis=0)
         return counts
 
     def with_mask(self, mask: NDArray[np.bool_]) -> "Design":
         """Return the same design with another mask of the steps that count."""
-        other = object.__new__(Design)
-        other.__dict__.update(self.__dict__)
-        other.mask = mask
-        other.n_rows = int(sum(np.count_nonzero(mask[start:stop]) for start, stop in self.epochs))
-        other.blocks = list(other._split())
-        return other
+        data = replace(self.data, mask=mask)
+        return Design(data, self.kernels, self.feedback_basis, self.dtype, self.is_centred)
 
 
-class _Some:
-    """Some of the units of a series."""
-
-    def __init__(self, series, units):
-        self._series, self._units, self.n_units = series, units, len(units)
-
-    def read(self, start: int, stop: int) -> Any:
-        return self._series.read(start, stop)[:, self._units]
+def design_of(population: PopulationParameters, data: RecordedData) -> Design:
+    """Return the design matrix for the parameters of a population; raise if these would overflow."""
+    design = Design(data, population.kernels, population.feedback_basis, population.observations.dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        bounds = np.abs(design.parameters_of(population)) @ design.largest
+    if not np.all(np.isfinite(bounds)):
+        raise ValueError("inputs are too large: some potentials are not finite; use smaller inputs")
+    return design

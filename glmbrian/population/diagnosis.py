@@ -1,7 +1,6 @@
 """What the data of a fit do not determine: unbounded kernels, and directions without information."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,11 +8,10 @@ from numpy.typing import NDArray
 from ..support.validation import warn
 from ..support.workers import Workers
 from .maximiser import MOST_EXACT_COST, Outcome
+from .objective import Problem
 from .separation import separating_directions
-from .undetermined import Undetermined, undetermined_directions
-
-if TYPE_CHECKING:
-    from .task import FitTask
+from .task import FitTask
+from .undetermined import Undetermined, listed, undetermined_directions
 
 #: The name of the feedback kernel among those of inputs.
 FEEDBACK = "feedback"
@@ -34,72 +32,58 @@ class Diagnosis:
 
     Attributes
     ----------
+    status : ndarray of str, shape (n,)
+        That of the search, corrected.
     unbounded : dict of str to ndarray of bool, shape (n_source, n, window)
         By kernel, the lags at which it grows without bound; "feedback": shape (n, window).
     undetermined : list of Undetermined
     undetermined_lags : dict of str to ndarray of bool
         By kernel, the lags at which directions without information change it most; as `unbounded`.
-    unnamed : list of int
-        Neurons whose likelihood has no maximum, though no single kernel is to blame.
     """
 
+    status: NDArray[np.str_]
     unbounded: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
     undetermined: list[Undetermined] = field(default_factory=list)
     undetermined_lags: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
-    unnamed: list[int] = field(default_factory=list)
 
 
-def diagnose(task: "FitTask", outcome: Outcome, strength: float) -> Diagnosis:
-    """Find what the data leave open, and correct the `status` of an outcome accordingly.
-
-    Parameters
-    ----------
-    task : FitTask
-    outcome : Outcome
-        Of all neurons.
-    strength : float
-        Of the penalty.
-    """
-    design = task.design
-    used = task.free & ~(strength * task.penalty.by_column() > 0)
+def diagnose(task: FitTask, outcome: Outcome) -> Diagnosis:
+    """Find what the data leave open, given the outcome of all neurons."""
+    design, penalty = task.design, task.penalty
+    used = task.free.copy() if penalty.strength == 0 else task.free & ~penalty.is_penalised
     ended = np.flatnonzero(np.isin(outcome.status, ("converged", "separated")))
     if not used[:, 1:].any() or not ended.size:
-        return Diagnosis()
+        return Diagnosis(outcome.status)
     all_together = _is_cheap(design, len(ended))
-    everything = [np.arange(design.n_parameters)[np.newaxis]]
-    by_source = [columns.T for columns in design.columns.values() if columns.size]
-    if design.n_own:
-        by_source.append(np.arange(design.n_common, design.n_parameters)[np.newaxis])
+    groups = [np.arange(design.n_parameters)[np.newaxis]]
+    if not all_together:
+        groups = [columns.T for columns in design.columns.values() if columns.size]
+        if design.n_own:
+            groups.append(np.arange(design.n_common, design.n_parameters)[np.newaxis])
     with Workers() as workers:
         directions = np.zeros(outcome.parameters.shape)
+        problem = Problem.plain(design, task.observations, ended, used[ended])
         directions[ended] = separating_directions(
-            design, ended, outcome.parameters[ended], task.activation, used[ended],
-            outcome.gain[ended], outcome.smallest_residual[ended],
-            everything if all_together else by_source, workers,
+            problem, outcome.parameters[ended], outcome.gain[ended], outcome.smallest_residual[ended],
+            groups, workers,
         )  # fmt: skip
-        terms = task.activation.silence_terms(task.start()[:, 0])
-        weights = -terms[1] * terms[2] * design.n_rows
+        weights = task.observations.weights(task.start[:, 0]) * design.n_rows
         together = design.n_common**2 <= MOST_EXACT_COST * design.cost_of_pass(len(ended))
-        fitted = np.zeros_like(used)
-        fitted[ended] = used[ended]
-        undetermined, axes = undetermined_directions(design, weights, fitted, together, workers)
+        used[np.setdiff1d(np.arange(task.n), ended)] = False
+        undetermined, axes = undetermined_directions(design, weights, used, together, workers)
     found = directions.any(axis=1)
-    unnamed = np.flatnonzero((outcome.status == "separated") & ~found)
+    status = outcome.status.copy()
+    unnamed = np.flatnonzero((status == "separated") & ~found)
     if all_together:
         # There is a maximum, though far away, and next to nothing to gain.
-        outcome.status[unnamed] = "converged"
-        unnamed = unnamed[:0]
-    outcome.status[found] = "separated"
+        status[unnamed] = "converged"
+    status[found] = "separated"
     unbounded = {
         name: np.abs(kernels) > _GROWS * np.abs(kernels).max(axis=-1, keepdims=True)
         for name, kernels in task.kernels_of(directions).items()
     }
-    return Diagnosis(
-        unbounded if found.any() else {},
-        undetermined,
-        _lags(task, axes) if undetermined else {},
-        unnamed.tolist(),
-    )
+    lags = _lags(task, axes) if undetermined else {}
+    return Diagnosis(status, unbounded if found.any() else {}, undetermined, lags)
 
 
 def _is_cheap(design, n_neurons):
@@ -117,29 +101,26 @@ def _lags(task, axes):
             shares[name] = shares.get(name, 0.0) + own
     lags = {}
     for name, share in shares.items():
-        basis = task.feedback_basis if name == FEEDBACK else task.kernels[name]
+        basis = task.feedback_basis if name == FEEDBACK else task.design.kernels[name]
         functions, sizes, _ = np.linalg.svd(basis.matrix, full_matrices=False)
         whole = np.square(functions[:, sizes > 1e-9 * sizes[0]]).sum(axis=1)
         lags[name] = (share > _MUCH * whole) & (whole > 0)
     return lags
 
 
-def warn_of(outcome: Outcome, max_iter: int, diagnosis: Diagnosis) -> None:
+def warn_of(diagnosis: Diagnosis, max_iter: int) -> None:
     """Warn of neurons whose fit did not reach a maximum, and of what the data leave open."""
 
     def those(status):
-        return np.flatnonzero(outcome.status == status).tolist()
+        return np.flatnonzero(diagnosis.status == status).tolist()
 
     if those("separated"):
         warn(_said_of_separation(those("separated"), diagnosis), RuntimeWarning)
     harmful = [each for each in diagnosis.undetermined if not each.is_silent]
     if harmful:
-        more = len(harmful) - _MOST_LISTED
-        listed = "; ".join(map(str, harmful[:_MOST_LISTED])) + (
-            f"; and {more} more" if more > 0 else ""
-        )
         warn(
-            f"the inputs do not determine all weights: {listed}. Chance sets these combinations, so "
+            f"the inputs do not determine all weights: {listed(harmful, _MOST_LISTED, '; ', '; and')}. Chance "
+            "sets these combinations, so "
             "predictions for inputs that vary more, or faster, may be far off; use fewer or broader "
             "basis functions, or a ridge penalty (population.fit_.undetermined has the list)",
             RuntimeWarning,
@@ -167,11 +148,9 @@ def _said_of_separation(neurons, diagnosis):
             kernels += [
                 f"{name!r} from source {j} to neuron {i}" for j, i in np.argwhere(lags.any(axis=-1))
             ]
-    more = len(kernels) - _MOST_LISTED
-    named = ", ".join(kernels[:_MOST_LISTED]) + (f", and {more} more" if more > 0 else "")
-    grows = (
-        f"these kernels grow without bound: {named}" if kernels else "some weights grew without bound"
-    )
+    grows = "some weights grew without bound"
+    if kernels:
+        grows = f"these kernels grow without bound: {listed(kernels, _MOST_LISTED, ', ', ', and')}"
     advice = "Read their large weights as minus (or plus) infinity"
     if FEEDBACK in diagnosis.unbounded and diagnosis.unbounded[FEEDBACK].any():
         advice += (

@@ -1,21 +1,23 @@
 """Save and load a population."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from brian2 import second
 
 from ..core.activations import name_to_save
 from ..core.bases import CustomBasis
 from ..support.storage import as_path, load_npz, reading, save_npz
-
-if TYPE_CHECKING:
-    from .population import GLMPopulation
+from .parameters import PopulationParameters, checked_parameters
 
 
-def save_population(population: "GLMPopulation", path: str | Path) -> None:
+def save_population(population: PopulationParameters, path: str | Path) -> None:
     """Write a population to a file (see `GLMPopulation.save`)."""
-    content = {"bias": population.bias, "activation": name_to_save(population.activation)}
+    content: dict[str, Any] = {
+        "bias": population.bias,
+        "activation": name_to_save(population.activation),
+    }
     for name, basis in population.kernels.items():
         content[f"basis:{name}"] = basis.matrix
         content[f"weights:{name}"] = population.weights[name]
@@ -29,8 +31,8 @@ def save_population(population: "GLMPopulation", path: str | Path) -> None:
     save_npz(path, content)
 
 
-def load_population(kind: type["GLMPopulation"], path: str | Path) -> "GLMPopulation":
-    """Read a population of some class from a file (see `GLMPopulation.load`)."""
+def load_population(path: str | Path) -> PopulationParameters:
+    """Read the parameters of a population from a file (see `GLMPopulation.load`)."""
     path = as_path(path)
     with reading(path, "GLMPopulation.save"):
         archive = load_npz(path, _kinds_of_part, ("bias", "activation"))
@@ -46,11 +48,11 @@ def load_population(kind: type["GLMPopulation"], path: str | Path) -> "GLMPopula
         bases = {name: CustomBasis(matrix) for name, matrix in matrices.items()}
         feedback = bases.pop("feedback", None), weights.pop("feedback", None)
         dt = content["dt"].item() * second if "dt" in content else None
-        population = kind(content["bias"], bases, weights, *feedback, content["activation"].item(), dt)
+        population = checked_parameters(
+            content["bias"], bases, weights, *feedback, content["activation"].item(), dt
+        )
         archive.check()
-    if "moved_by" in content:
-        population.moved_by = content["moved_by"].item()
-    return population
+    return replace(population, moved_by=content["moved_by"].item() if "moved_by" in content else None)
 
 
 def _kinds_of_part(name):

@@ -4,8 +4,8 @@ The rate rule of `glmbrian.learning`, with all data as one batch, run to converg
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import joblib
@@ -20,11 +20,13 @@ from ..support.renamed import renamed
 from ..support.validation import flag, integer, real
 from ..support.workers import Workers
 from .diagnosis import Diagnosis, diagnose, warn_of
-from .finishing import finished
 from .maximiser import Outcome, maximise
-from .maximum import by_penalty
+from .observations import Observations
+from .penalties import Penalty, penalty_of
 from .population import GLMPopulation
-from .task import FitTask, checked_strength
+from .recorded import Epochs
+from .stabilising import stabilise
+from .task import FitTask, task_of
 from .undetermined import Undetermined
 
 #: Bytes for the Fisher information of neurons that are fitted together.
@@ -91,7 +93,7 @@ def fit_population(
     kernels: Basis | Mapping[str, Basis] | None = None,
     feedback_basis: Basis | None = None,
     activation: str | Activation = "sigmoid",
-    penalty: float | str = 0.0,
+    penalty: float | str | Penalty = 0.0,
     mask: ArrayLike | None = None,
     connect: Mapping[str, Any] | None = None,
     tol: float = 1e-8,
@@ -101,11 +103,12 @@ def fit_population(
     strength: float | None = None,
     groups: Mapping[str, ArrayLike] | None = None,
     penalise_feedback: bool = True,
-    epochs: Sequence[tuple[Any, Any]] | None = None,
+    epochs: Epochs = None,
     n_jobs: int | None = None,
     verbose: bool = False,
     stable: bool = False,
     max_rate: ArrayLike | None = None,
+    observations: str | Observations = "bernoulli",
 ) -> GLMPopulation:
     """Fit the kernels and biases of a population to recorded spike trains.
 
@@ -136,12 +139,12 @@ def fit_population(
     feedback_basis : Basis, optional
         Basis of the feedback kernel.
     activation : {"sigmoid", "probit", "cloglog"} or Activation
-    penalty : {"ridge", "lasso", "group"} or float
+    penalty : {"ridge", "lasso", "group"}, Penalty or float
         What is subtracted from the log-likelihood (in nats, summed over steps), `strength`
         times: half the sum of all squared weights; the sum of their absolute values; or the sum
         over groups of weights of their norm times the root of their number, which makes
         all weights of a group 0 at once.  Biases are not penalised.  A number is the
-        strength of a ridge penalty.
+        strength of a ridge penalty.  Or a `glmbrian.population.Penalty` of your own.
     mask : array_like of bool, shape (T,), optional
         The steps that count; all by default.  Kernels still see the other steps.  Use it
         to leave out the first steps of a recording, before which no input is known.  To
@@ -162,7 +165,7 @@ def fit_population(
         data: in a `Recording` made from bins or a monitor, or in series with times.  The
         population keeps it, so that its neurons run at this step.
     strength : float, optional
-        Strength of the penalty, if `penalty` is a name.  `select_strength` chooses it.
+        Strength of the penalty, unless `penalty` is a number.  `select_strength` chooses it.
     groups : dict of str to array_like, shape (n_source,), optional
         For penalty "group": for each kernel, a label of each source.  The weights from all
         sources with the same label to a neuron are a group.  By default each source is a
@@ -188,6 +191,10 @@ def fit_population(
     max_rate : array_like of float, shape (n,) or a number, optional
         With `stable`, the rates that a simulation must not exceed for long; see
         `GLMPopulation.is_stable`.
+    observations : {"bernoulli"} or Observations
+        What is recorded in each step: spikes with the probability `activation`, or what a
+        `glmbrian.population.Observations` of your own says, which has no need of `activation`.  The population
+        cannot be simulated then.
 
     Returns
     -------
@@ -246,59 +253,61 @@ def fit_population(
            [0.125]])
     """
     started = time.perf_counter()
-    name, strength = _named_penalty(penalty, strength)
+    kind, strength = _penalty_and_strength(penalty, strength)
     tol = real(tol, "tol", 0, strict=True)
     max_iter = integer(max_iter, "max_iter")
     verbose = flag(verbose, "verbose")
     check_n_jobs(n_jobs)
     stable = flag(stable, "stable")
-    task = FitTask(
-        outputs, inputs, kernels, feedback_basis, activation, name, strength > 0, groups,
+    task = task_of(
+        outputs, inputs, kernels, feedback_basis, activation, observations, kind, strength, groups,
         penalise_feedback, mask, epochs, connect, dt,
     )  # fmt: skip
     with Workers():  # finding the libraries of linear algebra once takes long enough
-        outcome = fit_task(task, strength, tol, max_iter, n_jobs, verbose)
-        found = diagnose(task, outcome, strength)
-    warn_of(outcome, max_iter, found)
+        outcome = fit_task(task, tol, max_iter, n_jobs, verbose)
+        found = diagnose(task, outcome)
+    return fitted_population(task, outcome, found, max_iter, started, stable, max_rate)
+
+
+def fitted_population(
+    task: FitTask,
+    outcome: Outcome,
+    found: Diagnosis,
+    max_iter: int,
+    started: float,
+    stable: bool = False,
+    max_rate: ArrayLike | None = None,
+) -> GLMPopulation:
+    """Return a population with its report, as `fit_population` hands it out, and warn of what is wrong."""
+    warn_of(found, max_iter)
     task.warn_of_silence()
-    population = finished(
-        task.population(outcome.parameters), task.rates(), outputs, inputs, mask, epochs,
-        by_penalty(name, strength), stable, max_rate,
+    name, strength = task.penalty_name, task.penalty.strength
+    parameters, rates = task.population(outcome.parameters), task.rates()
+    if stable:
+        parameters, rates = stabilise(parameters, task.data, max_rate)
+    population = GLMPopulation.from_parameters(parameters)
+    population.fitted_rates = rates
+    if parameters.moved_by is None:
+        population.fitted_to = task.data
+    population.fit_ = FitReport(
+        name, strength, found.status.tolist(), np.sqrt(np.maximum(outcome.gain, 0.0)), outcome.gradient,
+        outcome.log_likelihood, outcome.n_steps, time.perf_counter() - started,
+        found.unbounded, found.undetermined, found.undetermined_lags,
     )  # fmt: skip
-    population.fit_ = report(name, strength, outcome, found, time.perf_counter() - started)
     return population
 
 
-def report(
-    penalty: str, strength: float, outcome: Outcome, found: Diagnosis, seconds: float
-) -> FitReport:
-    """Return the report of a fit."""
-    return FitReport(
-        penalty,
-        strength,
-        outcome.status.tolist(),
-        np.sqrt(np.maximum(outcome.gain, 0.0)),
-        outcome.gradient,
-        outcome.log_likelihood,
-        outcome.n_steps,
-        seconds,
-        found.unbounded,
-        found.undetermined,
-        found.undetermined_lags,
-    )
-
-
-def _named_penalty(penalty, strength):
-    """Return the name and the strength of a penalty."""
-    if isinstance(penalty, str):
+def _penalty_and_strength(penalty, strength):
+    """Return a penalty and its strength."""
+    if isinstance(penalty, (str, Penalty)):
         if strength is None:
             raise TypeError(
                 f"strength must be given with penalty={penalty!r}; select_strength chooses it"
             )
-        return penalty, checked_strength(strength)
+        return penalty_of(penalty), real(strength, "strength", 0)
     if strength is not None:
         raise TypeError('strength goes with the name of a penalty, such as penalty="ridge"')
-    return "ridge", checked_strength(penalty, "penalty")
+    return penalty_of("ridge"), real(penalty, "penalty", 0)
 
 
 def check_n_jobs(n_jobs: Any) -> None:
@@ -308,19 +317,13 @@ def check_n_jobs(n_jobs: Any) -> None:
 
 
 def fit_task(
-    task: FitTask,
-    strength: float,
-    tol: float,
-    max_iter: int,
-    n_jobs: int | None = None,
-    verbose: bool = False,
+    task: FitTask, tol: float, max_iter: int, n_jobs: int | None = None, verbose: bool = False
 ) -> Outcome:
     """Return the fit of all neurons of a task.
 
     Parameters
     ----------
     task : FitTask
-    strength : float
     tol : float
     max_iter : int
     n_jobs : int, optional
@@ -330,27 +333,25 @@ def fit_task(
     groups = _groups(task, n_processes)
     outcomes: dict[int, Outcome] = {}
     with Progress("fitting", 100, verbose, unit="%") as progress:
-        if n_processes == 1:
-            for number, group in enumerate(groups):
 
-                def watch(fraction, number=number):
-                    progress(round(100 * (number + fraction) / len(groups)))
+        def watch(done):
+            progress(round(100 * done / len(groups)))
 
-                outcomes[number] = _fit_group(task, group, strength, tol, max_iter, watch)
-                if "interrupted" in outcomes[number].status:
-                    break
-        else:
-            workers = joblib.Parallel(n_jobs=n_jobs, batch_size=1, return_as="generator_unordered")
-            jobs = (
-                joblib.delayed(_fit_numbered)(number, task, group, strength, tol, max_iter)
-                for number, group in enumerate(groups)
+        workers = joblib.Parallel(n_jobs=n_jobs, batch_size=1, return_as="generator_unordered")
+        jobs = (
+            joblib.delayed(_fit_numbered)(
+                number, task, group, tol, max_iter, watch if n_processes == 1 else None
             )
-            try:
-                for number, outcome in workers(jobs):
-                    outcomes[number] = outcome
-                    progress(round(100 * len(outcomes) / len(groups)))
-            except KeyboardInterrupt:
-                pass
+            for number, group in enumerate(groups)
+        )
+        try:
+            for number, outcome in workers(jobs):
+                outcomes[number] = outcome
+                watch(len(outcomes))
+                if "interrupted" in outcome.status:
+                    break
+        except KeyboardInterrupt:
+            pass
     return _joined(task, groups, outcomes)
 
 
@@ -364,15 +365,11 @@ def fit_path(
     groups = _groups(task, 1)
     last: dict[int, Outcome] = {}
     for strength in strengths:
+        penalised = task.with_strength(strength)
         for number, group in enumerate(groups):
-            start = information = None
-            if number in last:
-                start, information = last[number].parameters, last[number].information
-            last[number] = _fit_group(task, group, strength, tol, max_iter, None, start, information)
+            last[number] = _fit_group(penalised, group, tol, max_iter, None, last.get(number))
             if "interrupted" in last[number].status:
-                outcome = _joined(task, groups, last)
-                outcome.status[task.fitted] = "interrupted"
-                yield outcome
+                yield _joined(task, groups, last, all_interrupted=True)
                 return
         yield _joined(task, groups, last)
 
@@ -385,52 +382,36 @@ def _groups(task, n_groups):
     return [group for group in np.array_split(task.fitted, n_groups) if len(group)]
 
 
-def _fit_group(task, group, strength, tol, max_iter, watch=None, start=None, information=None):
+def _fit_group(task, group, tol, max_iter, watch=None, last=None):
+    start = task.start[group] if last is None else last.parameters
+    information = None if last is None else last.information
     with Workers() as workers:
-        return maximise(
-            task.design,
-            group,
-            task.activation,
-            task.free[group],
-            task.penalty.of(group),
-            strength,
-            task.start()[group] if start is None else start,
-            tol,
-            max_iter,
-            workers,
-            information,
-            watch,
-        )
+        return maximise(task.problem(group), start, tol, max_iter, workers, information, watch)
 
 
-def _fit_numbered(number, *arguments):
-    outcome = _fit_group(*arguments)
-    outcome.information = None
-    return number, outcome
+def _fit_numbered(number, task, group, tol, max_iter, watch):
+    own_watch = None if watch is None else lambda fraction: watch(number + fraction)
+    return number, replace(_fit_group(task, group, tol, max_iter, own_watch), information=None)
 
 
-def _joined(task, groups, outcomes):
+def _joined(task, groups, outcomes, all_interrupted=False):
     """Return the outcome of all neurons, given those of groups of the neurons with spikes."""
-    counts, n_rows = task.counts, task.design.n_rows
+    n, start = task.n, task.start.copy()
+    status = np.full(n, "silent", dtype="<U11")
+    # Silent neurons have the same in each step, or as much as there can be.
+    rows = task.observations.terms(start[:, 0], np.minimum(task.counts, 1).astype(task.design.dtype))
     whole = Outcome(
-        task.start(),
-        np.full(task.n, "silent", dtype="<U11"),
-        np.zeros(task.n),
-        np.zeros(task.n),
-        np.zeros(task.n),
-        np.zeros(task.n, dtype=np.int64),
-        np.full(task.n, np.inf),
-    )
-    bias = whole.parameters[:, 0]
-    spikes, silences = task.activation.log_spike(bias), task.activation.log_silence(bias)
-    whole.log_likelihood[:] = counts * spikes + (n_rows - counts) * silences
+        start, status, task.design.n_rows * rows[0], *np.zeros((2, n)), np.zeros(n, dtype=np.int64),
+        np.full(n, np.inf),
+    )  # fmt: skip
     for number, group in enumerate(groups):
         if number not in outcomes:
-            whole.status[group] = "interrupted"
+            status[group] = "interrupted"
             whole.gain[group] = whole.gradient[group] = np.inf
             continue
-        outcome = outcomes[number]
-        for each in fields(outcome):
+        for each in fields(Outcome):
             if each.name != "information":
-                getattr(whole, each.name)[group] = getattr(outcome, each.name)
+                getattr(whole, each.name)[group] = getattr(outcomes[number], each.name)
+    if all_interrupted:
+        status[task.fitted] = "interrupted"
     return whole

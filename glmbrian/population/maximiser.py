@@ -1,34 +1,24 @@
 """Maximise the penalised log-likelihood of many neurons at once.
 
-Each pass over the data evaluates one point for every neuron that has not arrived yet.  Steps
+Each pass over the data evaluates one point for every neuron that has not converged yet.  Steps
 are those of a quadratic function with the Fisher information, from all steps if that is cheap,
 and else from a sample of them, corrected by what the gradients have shown since (BFGS).
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from ..core.activations import Activation
 from ..support.workers import Workers
-from .design import Design
-from .information import axes_of, to_one_scale
-from .objective import evaluate, gram, largest_effects
-from .penalties import Penalty
-from .proximal import proximal_step
+from .block_descent import block_descent_step
+from .information import solve
+from .objective import Problem, evaluate, gram, largest_effects
 
 #: How often a step that does not lead uphill is halved at most.
 _MOST_HALVINGS = 60
-
-#: Up to this many parameters, directions along which the likelihood is flat are left alone exactly.
-_MOST_EXACT = 128
-
-#: What is added to the diagonal of larger matrices on one scale, against rounding.
-_ROUNDING_RIDGE = 1e-10
 
 #: What is added to the diagonal of the information from a sample of the steps, relative to it:
 #: what little the sample says about rare combinations of inputs must not lead to huge steps.
@@ -56,7 +46,7 @@ _SEPARATED_GAIN, _SEPARATED_STEP = 1e-8, 0.5
 _STEP_ACCURACY = 1e-4
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class Outcome:
     """Where the search for the maximum ended, for each neuron.
 
@@ -91,12 +81,7 @@ class Outcome:
 
 
 def maximise(
-    design: Design,
-    neurons: NDArray[np.int64],
-    activation: Activation,
-    free: NDArray[np.bool_],
-    penalty: Penalty,
-    strength: float,
+    problem: Problem,
     start: NDArray[np.float64],
     tol: float,
     max_iter: int,
@@ -108,14 +93,7 @@ def maximise(
 
     Parameters
     ----------
-    design : Design
-    neurons : ndarray of int
-    activation : Activation
-    free : ndarray of bool, shape (n_neurons, n_parameters)
-        The parameters that may differ from 0.
-    penalty : Penalty
-        Of these neurons.
-    strength : float
+    problem : Problem
     start : ndarray of float, shape (n_neurons, n_parameters)
     tol : float
         Largest distance to the maximum, in standard errors.
@@ -127,41 +105,38 @@ def maximise(
     watch : callable, optional
         Called after each part of the work with the fraction that is done.
     """
-    search = _Search(
-        design, neurons, activation, free, penalty, strength, start, tol, max_iter, workers, watch
-    )
+    search = _Search(problem, start, tol, max_iter, workers, watch)
     try:
         search.begin(information)
         while search.active.size:
             search.step()
     except KeyboardInterrupt:
         search.status[search.status == ""] = "interrupted"
-    return search.outcome()
+    return Outcome(
+        search.parameters, search.status, search.log_likelihood, search.gain, search.bound, search.n_steps,
+        search.smallest_residual, search.information,
+    )  # fmt: skip
 
 
 class _Search:
-    def __init__(
-        self, design, neurons, activation, free, penalty, strength, start, tol, max_iter, workers, watch
-    ):
-        self.design, self.neurons, self.activation, self.free = design, neurons, activation, free
-        self.penalty, self.strength, self.tol2, self.max_iter = penalty, strength, tol * tol, max_iter
-        self.workers, self.watch = workers, watch
-        n, n_parameters = start.shape
+    def __init__(self, problem, start, tol, max_iter, workers, watch):
+        self.problem, self.design, self.free = problem, problem.design, problem.free
+        self.penalty, self.ridge = problem.penalty, problem.penalty.ridge
+        self.tol2, self.max_iter, self.workers, self.watch = tol * tol, max_iter, workers, watch
+        n = len(start)
         self.parameters = start.copy()
-        self.ridge = strength * penalty.by_column() if penalty.smooth else np.zeros_like(start)
-        self.is_smooth = penalty.smooth or strength == 0
         self.status = np.full(n, "", dtype="<U11")
         self.log_likelihood, self.objective = np.full((2, n), -np.inf)
         self.gain, self.bound, self.smallest_residual = np.full((3, n), np.inf)
+        # How much smaller the gain is than before the last step
+        self.shrinkage = np.full(n, np.inf)
         self.first_gain = np.full(n, np.nan)
-        self.gradient = np.zeros_like(start)
-        self.direction = np.zeros_like(start)
+        self.gradient, self.direction = np.zeros((2, *start.shape))
         self.length = np.ones(n)
         self.n_halvings, self.n_steps = np.zeros((2, n), dtype=np.int64)
         self.is_new = np.ones(n, dtype=bool)
-        self.information = None
+        self.information: Any = None
         self.passes_since_sample = 0
-        self.n_passes = 0
         self._plan()
 
     @property
@@ -183,12 +158,7 @@ class _Search:
         flat = not self.parameters[:, 1:].any()
         sample = information is None and (self.is_exact or not flat or self.design.n_own > 0)
         evaluation = self._evaluate(everyone, self.parameters, sample)
-        self._accept(
-            everyone,
-            self.parameters,
-            *self._penalised(everyone, self.parameters, evaluation),
-            evaluation.smallest_residual,
-        )
+        self._accept(everyone, self.parameters, evaluation, slice(None))
         if information is not None:
             self.information = information
         elif sample:
@@ -200,8 +170,7 @@ class _Search:
             products = gram(self.design, self.workers, every, self._advance)
             if every > 1:
                 products += np.diag(_SAMPLE_RIDGE * np.diag(products))
-            terms = self.activation.silence_terms(self.parameters[:, 0])
-            weights = -terms[1] * terms[2]
+            weights = self.problem.observations.weights(self.parameters[:, 0])
             self.information = weights[:, np.newaxis, np.newaxis] * products
             self.passes_since_sample = _PASSES_WITH_SAMPLE - 3
 
@@ -213,31 +182,23 @@ class _Search:
         sample = self.is_exact or self._is_slow()
         trial = self.parameters[active] + self.length[active, np.newaxis] * self.direction[active]
         evaluation = self._evaluate(active, trial, sample)
-        value, log_likelihood, gradient = self._penalised(active, trial, evaluation)
         needed = self.objective[active] - 1e-12 * np.abs(self.objective[active])
         needed = needed + 1e-4 * self.length[active] * np.maximum(self.gain[active], 0.0)
-        good = (value >= needed) & np.isfinite(gradient).all(axis=1)
+        good = (evaluation.objective >= needed) & np.isfinite(evaluation.gradient).all(axis=1)
         good |= self.n_halvings[active] >= _MOST_HALVINGS
-        self._shorten(active[~good], value[~good])
+        self._shorten(active[~good], evaluation.objective[~good])
+        arrived = active[good]
         if not sample:
-            self._learn(active[good], trial[good], gradient[good])
+            self._learn(arrived, trial[good], evaluation.gradient[good])
         elif self.information is None or good.all() and len(active) == len(self.status):
             self.information = evaluation.information
         else:
-            self.information[active[good]] = evaluation.information[good]
+            self.information[arrived] = evaluation.information[good]
         if sample:
             self.passes_since_sample = 0
-        self._accept(
-            active[good],
-            trial[good],
-            value[good],
-            log_likelihood[good],
-            gradient[good],
-            evaluation.smallest_residual[good],
-        )
-        self.n_steps[active[good]] += 1
-        unfinished = active[good][self.n_steps[active[good]] >= self.max_iter]
-        self.status[unfinished] = "unfinished"
+        self._accept(arrived, trial[good], evaluation, good)
+        self.n_steps[arrived] += 1
+        self.status[arrived[self.n_steps[arrived] >= self.max_iter]] = "unfinished"
 
     def _shorten(self, who, value):
         """Shorten steps that did not lead uphill to where a parabola has its maximum."""
@@ -263,37 +224,26 @@ class _Search:
         self.every = max(1, self.every // 2)
         return True
 
+    def _of(self, who):
+        """Return the problem of some of the neurons, in their order."""
+        return self.problem if len(who) == len(self.status) else self.problem.of(who)
+
     def _evaluate(self, who, parameters, sample):
-        evaluation = evaluate(
-            self.design,
-            self.neurons[who],
-            parameters,
-            self.activation,
-            self.workers,
-            self.free[who],
-            self.every if sample else 0,
-            self._advance,
-        )
-        if sample and self.every > 1:
+        every = self.every if sample else 0
+        evaluation = evaluate(self._of(who), parameters, self.workers, every, self._advance)
+        if every > 1:
             diagonal = np.arange(parameters.shape[1])
             evaluation.information[:, diagonal, diagonal] *= 1 + _SAMPLE_RIDGE
         return evaluation
 
-    def _penalised(self, who, parameters, evaluation):
-        """Return the objective, the log-likelihood, and the gradient without a rough penalty."""
-        value = evaluation.value
-        if self.strength > 0:
-            value = value - self.strength * self.penalty.of(who).value(parameters)
-        gradient = np.where(self.free[who], evaluation.gradient - self.ridge[who] * parameters, 0.0)
-        return value, evaluation.value, gradient
-
-    def _accept(self, who, parameters, objective, log_likelihood, gradient, smallest_residual):
-        self.parameters[who], self.gradient[who] = parameters, gradient
-        self.smallest_residual[who] = smallest_residual
-        self.objective[who], self.log_likelihood[who] = objective, log_likelihood
+    def _accept(self, who, parameters, evaluation, good):
+        self.parameters[who], self.gradient[who] = parameters, evaluation.gradient[good]
+        self.smallest_residual[who] = evaluation.smallest_residual[good]
+        self.objective[who] = evaluation.objective[good]
+        self.log_likelihood[who] = evaluation.log_likelihood[good]
         self.length[who], self.n_halvings[who], self.is_new[who] = 1.0, 0, True
-        rough = gradient + self.ridge[who] * parameters
-        self.bound[who] = self.penalty.of(who).violation(parameters, rough, self.strength)
+        gradient = self.gradient[who] + self.ridge[who] * parameters
+        self.bound[who] = self._of(who).penalty.violation(parameters, gradient)
 
     def _learn(self, who, parameters, gradient):
         """Correct the information by the change of the gradient over a step."""
@@ -318,30 +268,23 @@ class _Search:
     def _choose_directions(self, who):
         if not who.size:
             return
-        if self.is_smooth:
+        if self.penalty.is_smooth:
             self._solve(who)
-            gain = np.einsum("ni,ni->n", self.gradient[who], self.direction[who])
         else:
-            penalty = self.penalty.of(who)
-            self.direction[who] = proximal_step(
-                self._whole_information(who),
-                self.gradient[who],
-                self.parameters[who],
-                penalty,
-                self.strength,
-                _STEP_ACCURACY,
-                0.01 * self.tol2,
-            )
-            gain = np.einsum("ni,ni->n", self.gradient[who], self.direction[who])
-            ahead = penalty.value(self.parameters[who] + self.direction[who])
-            gain -= self.strength * (ahead - penalty.value(self.parameters[who]))
+            penalty = self._of(who).penalty
+            self.direction[who] = block_descent_step(
+                self._whole_information(who), self.gradient[who], self.parameters[who], penalty,
+                _STEP_ACCURACY, 0.01 * self.tol2,
+            )  # fmt: skip
+        gain = np.einsum("ni,ni->n", self.gradient[who], self.direction[who])
+        if not self.penalty.is_smooth:
+            ahead = penalty.rough(self.parameters[who] + self.direction[who])
+            gain -= penalty.strength * (ahead - penalty.rough(self.parameters[who]))
         with np.errstate(invalid="ignore", divide="ignore"):
-            self.shrinkage = np.full(len(self.status), np.inf) if self.n_passes == 0 else self.shrinkage
             self.shrinkage[who] = gain / self.gain[who]
         self.gain[who] = gain
         self.first_gain[who] = np.where(np.isnan(self.first_gain[who]), gain, self.first_gain[who])
         self.is_new[who] = False
-        self.n_passes += 1
         arrived = who[gain <= self.tol2]
         self.parameters[arrived] += self.direction[arrived]
         self.status[arrived] = "converged"
@@ -353,7 +296,8 @@ class _Search:
             bound = np.abs(self.direction[who]) @ self.design.largest
         who = who[~(bound <= _SEPARATED_STEP)]
         if who.size:
-            effects = largest_effects(self.design, self.neurons[who], self.direction[who], self.workers)
+            neurons = self.problem.neurons[who]
+            effects = largest_effects(self.design, neurons, self.direction[who], self.workers)
             self.status[who[effects > _SEPARATED_STEP]] = "separated"
 
     def _whole_information(self, who):
@@ -390,57 +334,3 @@ class _Search:
         left = ~done & np.isfinite(reached)
         fraction[left] = np.clip(reached[left], 0.0, 1.0)
         self.watch(float(fraction.mean()))
-
-    def outcome(self):
-        return Outcome(
-            self.parameters,
-            self.status,
-            self.log_likelihood,
-            self.gain,
-            self.bound,
-            self.n_steps,
-            self.smallest_residual,
-            self.information,
-        )
-
-
-def solve(matrix: NDArray[np.float64], vector: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Solve for a positive semidefinite matrix; the solution is 0 along its null space.
-
-    Parameters
-    ----------
-    matrix : ndarray of float, shape (n, n)
-    vector : ndarray of float, shape (n,)
-    """
-    scaled, scale, absent = to_one_scale(matrix)
-    if len(vector) > _MOST_EXACT:
-        diagonal = np.arange(len(vector))
-        scaled[diagonal, diagonal] += np.where(absent, 1.0, _ROUNDING_RIDGE)
-        try:
-            factor = cho_factor(scaled, overwrite_a=False, check_finite=False)
-            result = cho_solve(factor, vector / scale, check_finite=False)
-            result[absent] = 0.0
-            return result / scale
-        except LinAlgError:
-            scaled[diagonal, diagonal] -= np.where(absent, 1.0, _ROUNDING_RIDGE)
-    values, axes, kept = axes_of(scaled)
-    axes = axes[:, kept]
-    axes[absent] = 0.0
-    return axes @ (axes.T @ (vector / scale) / values[kept]) / scale
-
-
-def bias_of_rate(rate: NDArray[np.float64], activation: Activation) -> NDArray[np.float64]:
-    """Return the bias at which neurons without inputs spike with these probabilities."""
-    low, high = np.full(rate.shape, -1.0), np.full(rate.shape, 1.0)
-    for bound, is_beyond in (low, np.greater), (high, np.less):
-        for _ in range(60):
-            beyond = is_beyond(activation.probability(bound), rate)
-            if not beyond.any():
-                break
-            bound[beyond] *= 2
-    while True:
-        middle = (low + high) / 2
-        if np.all((middle == low) | (middle == high)) or math.isnan(middle.sum()):
-            return middle
-        below = activation.probability(middle) < rate
-        low, high = np.where(below, middle, low), np.where(below, high, middle)

@@ -1,6 +1,7 @@
 """The parameters of a population of GLM neurons, independent of any simulation."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -8,31 +9,37 @@ from typing import Any
 import numpy as np
 from brian2 import Quantity
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from ..brian.neurons import GLMNeurons
-from ..brian.subgroups import whole_group
 from ..brian.synapses import GLMSynapses
-from ..brian.time_steps import neuron_clock, require_step, time_step
+from ..brian.time_steps import time_step
 from ..classifier.classifier import GLMClassifier
-from ..core.activations import Activation, get_activation
-from ..core.bases import Basis, IndicatorBasis, as_basis
+from ..core.activations import Activation
+from ..core.bases import Basis
 from ..core.likelihoods import potential_of_inputs
 from ..core.randomness import RandomState
 from ..support.display import html_table
 from ..support.renamed import renamed, warn_of_former_name
 from ..support.validation import choice, finite_array
 from ..timed.data import dense_series
-from .connectivity import Connectivity, connectivity, keep_likelihood_ratios
-from .data import by_kernel, kernels_by_name, require_steps
+from .connectivity import MEASURES, Connectivity, connectivity, likelihood_ratios, wald_statistics
 from .files import load_population, save_population
-from .maximum import FORMER_REASONS, data_of_fit, require_maximum
-from .recorded import design_of, read, recorded
+from .networks import neurons_of, of_classifier, of_network, synapses_of
+from .objective import bits_per_spike, log_likelihoods, membrane_potentials
+from .observations import Bernoulli, Observations
+from .parameters import STABILITY, PopulationParameters, checked_parameters, of_kernels
+from .recorded import Epochs, RecordedData, read
 from .rescaling import KSTest, ks_test, rescaled_times
-from .scoring import bits_per_spike, log_likelihoods
+from .series import require_steps
 from .stabilising import stabilise
 from .stability import Stability, checked_setting, stability
 from .standard_errors import StandardErrors, fisher_standard_errors
+
+#: What earlier versions wrote into pickled populations, and what `GLMPopulation.moved_by` says now.
+_FORMER_REASONS = {
+    "it was fitted with a penalty, which moves parameters": "a penalty",
+    "it was fitted under the constraint of stability": STABILITY,
+}
 
 
 class GLMPopulation:
@@ -80,13 +87,16 @@ class GLMPopulation:
         The standard errors once they have been computed, which plots then show.
     known_likelihood_ratios : dict of str to ndarray of float, shape (n_source, n)
         By kernel, the likelihood-ratio statistics of its pairs, once they have been computed.
-    fitted_to : tuple or None
-        The outputs, inputs, mask and epochs of the fit, which must not change until the standard
-        errors are computed.  Pickled copies do not have them.
+    fitted_to : RecordedData or None
+        The data of the fit, which must not change until the standard errors are computed.  Pickled
+        copies do not have them.
     moved_by : str or None
         What keeps the parameters of a fit away from the maximum of the likelihood, such as "a penalty
         (ridge, strength 2)"; files keep it.  Then the population has no standard errors, and
         cannot be compared by its likelihood.
+    observations : Observations
+        What is recorded in each step: spikes with the probability `activation`, unless others were fitted.  Then
+        the population has no `activation`, and cannot be simulated or saved.
     fitted_rates : ndarray of float, shape (n,), or None
         Of a fit, the rates in its data, in spikes per step, where neurons that never spiked count
         as having half a spike.  Files do not keep them.
@@ -120,7 +130,7 @@ class GLMPopulation:
     weights: dict[str, NDArray[np.float64]]
     feedback_basis: Basis | None
     feedback_weights: NDArray[np.float64] | None
-    activation: Activation
+    observations: Observations
 
     #: How the fit ended, a `FitReport`; None if the population was not fitted.
     fit_: Any = None
@@ -129,7 +139,7 @@ class GLMPopulation:
     _dt = None
     known_standard_errors: StandardErrors | None = None
     known_likelihood_ratios: Mapping[str, NDArray[np.float64]] = MappingProxyType({})
-    fitted_to: tuple[Any, Any, Any, Any] | None = None
+    fitted_to: RecordedData | None = None
     fitted_rates: NDArray[np.float64] | None = None
     moved_by: str | None = None
 
@@ -144,27 +154,42 @@ class GLMPopulation:
         activation: str | Activation = "sigmoid",
         dt: Quantity | None = None,
     ) -> None:
-        self.bias = finite_array(bias, "bias", ("n",)).copy()
-        if self.n == 0:
-            raise ValueError("bias must have at least one entry")
-        self.kernels = kernels_by_name(kernels)
-        weights_by_name = by_kernel(weights, "weights", self.kernels)
-        self.weights = {
-            name: finite_array(
-                weights_by_name[name], f"weights[{name!r}]", ("n_source", self.n, basis.n_basis)
-            ).copy()
-            for name, basis in self.kernels.items()
-        }
-        if (feedback_basis is None) != (feedback_weights is None):
-            raise ValueError("feedback_basis and feedback_weights must be given together")
-        self.feedback_basis = self.feedback_weights = None
-        if feedback_basis is not None:
-            self.feedback_basis = as_basis(feedback_basis, "feedback_basis")
-            self.feedback_weights = finite_array(
-                feedback_weights, "feedback_weights", (self.n, feedback_basis.n_basis)
-            ).copy()
-        self.activation = get_activation(activation)
-        self.dt = dt
+        self._take(
+            checked_parameters(bias, kernels, weights, feedback_basis, feedback_weights, activation, dt)
+        )
+
+    def _take(self, parameters):
+        for each in fields(parameters):
+            setattr(self, each.name, getattr(parameters, each.name))
+        return self
+
+    @property
+    def parameters(self) -> PopulationParameters:
+        """The parameters as plain data, which share memory with the population."""
+        return PopulationParameters(
+            **{each.name: getattr(self, each.name) for each in fields(PopulationParameters)}
+        )
+
+    @classmethod
+    def from_parameters(cls, parameters: PopulationParameters) -> "GLMPopulation":
+        """Return the population with copies of these parameters.
+
+        Parameters
+        ----------
+        parameters : PopulationParameters
+
+        Returns
+        -------
+        GLMPopulation
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> population = glm.GLMPopulation.from_kernels([0.0], [[[1.0, 0.5]]])
+        >>> glm.GLMPopulation.from_parameters(population.parameters).kernel()
+        array([[[1. , 0.5]]])
+        """
+        return cls.__new__(cls)._take(parameters.copy())
 
     @classmethod
     def from_kernels(
@@ -205,32 +230,7 @@ class GLMPopulation:
         >>> glm.GLMPopulation.from_kernels([0.0], [[[1.0, 0.5, 0.2]]]).kernel("stimulus")
         array([[[1. , 0.5, 0.2]]])
         """
-        by_name: dict[str, Any] = kernels if isinstance(kernels, dict) else {"stimulus": kernels}
-        weights = {
-            name: finite_array(kernel, f"kernels[{name!r}]", ("n_source", "n", "window"))
-            for name, kernel in by_name.items()
-        }
-        bias = finite_array(bias, "bias", ("n",))
-        for name, kernel in weights.items():
-            if kernel.shape[1] != len(bias) or kernel.shape[2] == 0:
-                raise ValueError(
-                    f"kernels[{name!r}] must have the shape (n_source, {len(bias)}, window), with the "
-                    f"{len(bias)} neurons of bias and at least one lag, got {kernel.shape}"
-                )
-        bases = {name: IndicatorBasis(kernel.shape[2]) for name, kernel in weights.items()}
-        basis = None
-        if feedback is not None:
-            feedback = finite_array(feedback, "feedback", ("n", "window"))
-            for name, kernel in weights.items():
-                if len(feedback) != kernel.shape[1]:
-                    raise ValueError(
-                        f"feedback must have the shape ({kernel.shape[1]}, window), since "
-                        f"kernels[{name!r}] are for {kernel.shape[1]} neurons, got {feedback.shape}"
-                    )
-            if feedback.shape[1] == 0:
-                raise ValueError(f"feedback must have at least one lag, got {feedback.shape}")
-            basis = IndicatorBasis(feedback.shape[1])
-        return cls(bias, bases, weights, basis, feedback, activation, dt)
+        return cls.from_parameters(of_kernels(bias, kernels, feedback, activation, dt))
 
     @classmethod
     def from_classifier(cls, classifier: GLMClassifier, dt: Quantity | None = None) -> "GLMPopulation":
@@ -267,24 +267,7 @@ class GLMPopulation:
         >>> population.n, population.kernel("stimulus").shape
         (2, (2, 2, 8))
         """
-        if not isinstance(classifier, GLMClassifier):
-            raise TypeError(f"classifier must be a GLMClassifier, got {classifier!r}")
-        check_is_fitted(classifier, "weights_")
-        if classifier.hidden_layers_:
-            raise ValueError(
-                "classifier must have no hidden layers; make a population of each layer, with the "
-                "weights, bias and basis of classifier.hidden_layers_"
-            )
-        fed_back = classifier.objective.learns_feedback
-        return cls(
-            classifier.bias_,
-            classifier.basis_,
-            classifier.weights_,
-            classifier.basis_ if fed_back else None,
-            classifier.feedback_ if fed_back else None,
-            classifier.activation,
-            dt,
-        )
+        return cls.from_parameters(of_classifier(classifier, dt))
 
     @classmethod
     def from_network(
@@ -331,33 +314,7 @@ class GLMPopulation:
         array([[[ 2.,  1.],
                 [-3.,  0.]]])
         """
-        if not isinstance(neurons, GLMNeurons):
-            raise TypeError(f"neurons must be GLMNeurons, got {neurons!r}")
-        weights: dict[str, list[np.ndarray]] = {}
-        for each in synapses if isinstance(synapses, (list, tuple)) else [synapses]:
-            if not isinstance(each, GLMSynapses):
-                raise TypeError(f"synapses must be GLMSynapses, got {each!r}")
-            if each.target is not neurons:
-                raise ValueError(
-                    f"synapses: the target of {each.name} must be all of the neurons, "
-                    f"got {each.target!r}"
-                )
-            if np.any(np.asarray(each.delay) > 0):
-                raise ValueError(
-                    f"synapses: {each.name} have a delay; make it part of the kernel, as zeros "
-                    "at its first lags"
-                )
-            weights.setdefault(each.kernel, []).append(each.w)
-        kernels = {name: basis for name, basis in neurons.kernels.items() if name in weights}
-        return cls(
-            np.array(neurons.bias),
-            kernels,
-            {name: np.concatenate(weights[name]) for name in kernels},
-            neurons.feedback_basis,
-            None if neurons.feedback_basis is None else neurons.feedback_weights,
-            neurons.activation,
-            neurons.clock.dt,
-        )
+        return cls.from_parameters(of_network(neurons, synapses))
 
     @property
     def dt(self) -> Quantity | None:
@@ -367,6 +324,15 @@ class GLMPopulation:
     @dt.setter
     def dt(self, dt: Quantity | None) -> None:
         self._dt = time_step(dt)
+
+    @property
+    def activation(self) -> Activation:
+        """The firing probability g(u); a ValueError is raised if other observations than spikes were fitted."""
+        return self.parameters.activation
+
+    @activation.setter
+    def activation(self, activation: Activation) -> None:
+        self.observations = Bernoulli(activation)
 
     @property
     def n(self) -> int:
@@ -415,7 +381,9 @@ class GLMPopulation:
             state["feedback_basis"] = state.pop("feedback")
         former = state.pop("why_no_standard_errors", None)
         if former is not None:
-            state.setdefault("moved_by", FORMER_REASONS.get(former))
+            state.setdefault("moved_by", _FORMER_REASONS.get(former))
+        if "activation" in state:
+            state["observations"] = Bernoulli(state.pop("activation"))
         vars(self).update(state)
 
     def feedback_kernels(self) -> NDArray[np.float64]:
@@ -492,13 +460,8 @@ class GLMPopulation:
         """
         if outputs is None and self.feedback_basis is not None:
             raise ValueError("outputs are needed: these neurons have a feedback kernel")
-        n_sources = {name: len(weights) for name, weights in self.weights.items()}
-        data = recorded(outputs, inputs, self.kernels, self.dt, n=self.n, n_sources=n_sources)
-        design = design_of(self, data)
-        everyone, parameters = np.arange(self.n), design.parameters_of(self)
-        return np.concatenate(
-            [design.potential(design.rows(block, everyone), parameters) for block in design.blocks]
-        )
+        population = self.parameters
+        return membrane_potentials(population, read([population], outputs, inputs, may_have_gaps=True))
 
     def firing_probability(self, inputs: Any = None, outputs: Any = None) -> NDArray[np.float64]:
         """Return the firing probabilities g(u) that given trains cause.
@@ -527,15 +490,10 @@ class GLMPopulation:
                [0.27],
                [0.5 ]])
         """
-        return self.activation.probability(self.membrane_potential(inputs, outputs))
+        return self.parameters.activation.probability(self.membrane_potential(inputs, outputs))
 
     def log_likelihood(
-        self,
-        outputs: Any,
-        inputs: Any = None,
-        mask: ArrayLike | None = None,
-        *,
-        epochs: Sequence[tuple[Any, Any]] | None = None,
+        self, outputs: Any, inputs: Any = None, mask: ArrayLike | None = None, *, epochs: Epochs = None
     ) -> float:
         """Return the log-probability of output trains, given their own past and the inputs.
 
@@ -579,12 +537,7 @@ class GLMPopulation:
         return float(self.log_likelihoods(outputs, inputs, mask, epochs=epochs).sum())
 
     def log_likelihoods(
-        self,
-        outputs: Any,
-        inputs: Any = None,
-        mask: ArrayLike | None = None,
-        *,
-        epochs: Sequence[tuple[Any, Any]] | None = None,
+        self, outputs: Any, inputs: Any = None, mask: ArrayLike | None = None, *, epochs: Epochs = None
     ) -> NDArray[np.float64]:
         """Return the `log_likelihood` of each neuron's train.
 
@@ -610,7 +563,7 @@ class GLMPopulation:
         >>> population.log_likelihoods([[1, 1], [0, 1]]).round(3)
         array([-1.386, -0.627])
         """
-        return log_likelihoods(self, read(self, outputs, inputs, mask, epochs))
+        return log_likelihoods(*self._with(outputs, inputs, mask, epochs))
 
     def score(
         self,
@@ -619,7 +572,7 @@ class GLMPopulation:
         mask: ArrayLike | None = None,
         baseline: ArrayLike | None = None,
         *,
-        epochs: Sequence[tuple[Any, Any]] | None = None,
+        epochs: Epochs = None,
     ) -> NDArray[np.float64]:
         """Return by how much the log-likelihood exceeds that of a constant rate, in bits per spike.
 
@@ -658,7 +611,7 @@ class GLMPopulation:
         >>> population.score(np.roll(x, 1), x).round(6)
         array([2.])
         """
-        return bits_per_spike(self, read(self, outputs, inputs, mask, epochs), baseline)
+        return bits_per_spike(*self._with(outputs, inputs, mask, epochs), baseline)
 
     def rescaled_times(
         self,
@@ -667,7 +620,7 @@ class GLMPopulation:
         mask: ArrayLike | None = None,
         random_state: RandomState = None,
         *,
-        epochs: Sequence[tuple[Any, Any]] | None = None,
+        epochs: Epochs = None,
     ) -> list[NDArray[np.float64]]:
         """Return the intervals between spikes, rescaled so that a true model makes them uniform.
 
@@ -712,7 +665,7 @@ class GLMPopulation:
         >>> len(times[0]) == int(outputs.sum()), round(float(times[0].mean()), 1)
         (True, 0.5)
         """
-        return rescaled_times(self, read(self, outputs, inputs, mask, epochs), random_state)
+        return rescaled_times(*self._with(outputs, inputs, mask, epochs), random_state)
 
     def ks_test(
         self,
@@ -721,7 +674,7 @@ class GLMPopulation:
         mask: ArrayLike | None = None,
         random_state: RandomState = None,
         *,
-        epochs: Sequence[tuple[Any, Any]] | None = None,
+        epochs: Epochs = None,
     ) -> KSTest:
         """Test whether spikes are distributed in time as the population says.
 
@@ -761,12 +714,7 @@ class GLMPopulation:
         return ks_test(self.rescaled_times(outputs, inputs, mask, random_state, epochs=epochs))
 
     def standard_errors(
-        self,
-        outputs: Any,
-        inputs: Any = None,
-        mask: ArrayLike | None = None,
-        *,
-        epochs: Sequence[tuple[Any, Any]] | None = None,
+        self, outputs: Any, inputs: Any = None, mask: ArrayLike | None = None, *, epochs: Epochs = None
     ) -> StandardErrors:
         """Compute the standard errors of the parameters from data, and keep them in `standard_errors_`.
 
@@ -809,17 +757,17 @@ class GLMPopulation:
         >>> population.standard_errors(outputs).bias.round(4)
         array([0.1111])
         """
-        require_maximum(self, "this population", "standard errors")
-        design = read(self, outputs, inputs, mask, epochs)
-        self.known_standard_errors = fisher_standard_errors(self, design)
-        return self.known_standard_errors
+        self.parameters.require_maximum("standard errors")
+        found = fisher_standard_errors(*self._with(outputs, inputs, mask, epochs))
+        self.known_standard_errors = found
+        return found
 
     @property
     def standard_errors_(self) -> StandardErrors:
         """Standard errors of the parameters, computed at first use from the data of the fit."""
         if self.known_standard_errors is None:
-            data = data_of_fit(self, "standard errors", "standard_errors(outputs, inputs)")
-            self.known_standard_errors = fisher_standard_errors(self, read(self, *data))
+            data = self._data_of_fit("standard errors", "standard_errors(outputs, inputs)")
+            self.known_standard_errors = fisher_standard_errors(self.parameters, data)
         return self.known_standard_errors
 
     def __getstate__(self):
@@ -878,7 +826,21 @@ class GLMPopulation:
         array([[2.]])
         """
         self._require_kernel(kernel, "kernel")
-        return connectivity(self, kernel, measure, test)
+        choice(measure, "measure", tuple(MEASURES))
+        if test is None:  # the best of which the data are known
+            test = "none" if self.known_standard_errors is None else "wald"
+            if kernel in self.known_likelihood_ratios or self.fitted_to is not None:
+                test = "likelihood-ratio"
+        tests = {
+            "likelihood-ratio": lambda: self._likelihood_ratios(kernel),
+            "wald": lambda: wald_statistics(
+                self.weights[kernel], self.standard_errors_.covariances[kernel]
+            ),
+            "none": lambda: None,
+        }
+        statistic = tests[choice(test, "test", tuple(tests))]()
+        unbounded = getattr(self.fit_, "unbounded", {}).get(kernel)
+        return connectivity(self.parameters, kernel, measure, test, statistic, unbounded)
 
     def test_connections(
         self,
@@ -887,7 +849,7 @@ class GLMPopulation:
         mask: ArrayLike | None = None,
         kernel: str = "coupling",
         *,
-        epochs: Sequence[tuple[Any, Any]] | None = None,
+        epochs: Epochs = None,
     ) -> Connectivity:
         """Test by its likelihood ratio whether each pair of a kernel is needed, and keep the results.
 
@@ -929,8 +891,8 @@ class GLMPopulation:
         True
         """
         self._require_kernel(kernel, "kernel")
-        require_maximum(self, "this population", "likelihood ratios")
-        keep_likelihood_ratios(self, kernel, outputs, inputs, mask, epochs)
+        self.parameters.require_maximum("likelihood ratios")
+        self._likelihood_ratios(kernel, read([self.parameters], outputs, inputs, mask, epochs))
         return self.connectivity(kernel)
 
     def is_stable(
@@ -999,7 +961,8 @@ class GLMPopulation:
         False
         """
         rates = self.fitted_rates if rates is None else rates
-        return stability(self, checked_setting(self, rates, max_rate, recurrent, drive))
+        population = self.parameters
+        return stability(population, checked_setting(population, rates, max_rate, recurrent, drive))
 
     def stabilised(
         self,
@@ -1010,7 +973,7 @@ class GLMPopulation:
         recurrent: str | Sequence[str] | None = None,
         bound: float = 0.7,
         *,
-        epochs: Sequence[tuple[Any, Any]] | None = None,
+        epochs: Epochs = None,
     ) -> "GLMPopulation":
         """Return the stable population that is closest to this fit in likelihood.
 
@@ -1055,7 +1018,11 @@ class GLMPopulation:
         >>> bool(fit.is_stable()), bool(fit.stabilised(outputs).is_stable())
         (False, True)
         """
-        return stabilise(self, read(self, outputs, inputs, mask, epochs), max_rate, recurrent, bound)
+        population = self._with(outputs, inputs, mask, epochs)
+        stable, rates = stabilise(*population, max_rate, recurrent, bound)
+        result = self.from_parameters(stable)
+        result.fitted_rates = rates
+        return result
 
     def drive(self, stimulus: ArrayLike, kernel: str = "stimulus") -> NDArray[np.float64]:
         """Return the part of the membrane potential that a continuous stimulus causes.
@@ -1138,14 +1105,7 @@ class GLMPopulation:
         >>> coupling = population.synapses(neurons, neurons, "coupling")
         >>> Network(neurons, coupling).run(20 * ms)
         """
-        kwds.update(neuron_clock(self.dt, kwds))
-        kernels = self.kernels or {"stimulus": IndicatorBasis(1)}
-        neurons = GLMNeurons(self.n, kernels, self.feedback_basis, self.activation, **kwds)
-        neurons.fitted_dt = self.dt
-        neurons.bias = self.bias
-        if self.feedback_basis is not None:
-            neurons.feedback_weights = self.feedback_weights  # type: ignore[assignment]
-        return neurons
+        return neurons_of(self.parameters, **kwds)
 
     def synapses(
         self,
@@ -1194,21 +1154,7 @@ class GLMPopulation:
         array([ 1., -4.])
         """
         self._require_kernel(kernel, "kernel")
-        weights = self.weights[kernel]
-        for group, name, size in (source, "source", len(weights)), (target, "target", self.n):
-            if len(group) != size:
-                raise ValueError(
-                    f"{name} must have {size} cells for the kernel {kernel!r}, got {len(group)}"
-                )
-        require_step(whole_group(target), self.dt, "target")
-        synapses = GLMSynapses(source, target, kernel, connect, **kwds)
-        if not np.array_equal(synapses.basis.matrix, self.kernels[kernel].matrix):
-            raise ValueError(
-                f"target must be neurons with the basis of the population's kernel {kernel!r}, "
-                f"{self.kernels[kernel]}, got {synapses.basis}"
-            )
-        synapses.w = weights
-        return synapses
+        return synapses_of(self.parameters, source, target, kernel, connect, **kwds)
 
     def save(self, path: str | Path) -> None:
         """Write the population to a ``.npz`` file.
@@ -1246,7 +1192,7 @@ class GLMPopulation:
         ...         sorted(file)
         ['activation', 'basis:stimulus', 'bias', 'checksum', 'format', 'weights:stimulus']
         """
-        save_population(self, path)
+        save_population(self.parameters, path)
 
     @classmethod
     def load(cls, path: str | Path) -> "GLMPopulation":
@@ -1280,7 +1226,40 @@ class GLMPopulation:
         >>> loaded.kernel("stimulus")
         array([[[2., 1.]]])
         """
-        return load_population(cls, path)
+        return cls.from_parameters(load_population(path))
+
+    def _with(
+        self, outputs: Any, inputs: Any, mask: Any, epochs: Epochs
+    ) -> tuple[PopulationParameters, RecordedData]:
+        """Return the parameters, and recorded data for them."""
+        population = self.parameters
+        return population, read([population], outputs, inputs, mask, epochs)
+
+    def _data_of_fit(self, what, call):
+        """Return the data of the fit; raise an AttributeError if `what` cannot be computed from them.
+
+        From other data, the method `call` computes it.
+        """
+        self.parameters.require_maximum(what, error=AttributeError)
+        if self.fitted_to is None:
+            raise AttributeError(
+                f"the {what} of this population are not known, since it was not made by fit_population, or "
+                "it is a copy without the data of the fit. If its parameters are at the maximum of the "
+                f"likelihood of your data, call population.{call}"
+            )
+        return self.fitted_to
+
+    def _likelihood_ratios(self, kernel, data=None):
+        """Return the likelihood ratios of a kernel, which are kept; from the data of the fit at first use."""
+        known = self.known_likelihood_ratios
+        if data is None and kernel not in known:
+            call = f"test_connections(outputs, inputs, kernel={kernel!r})"
+            data = self._data_of_fit("likelihood ratios", call)
+        if data is not None:
+            # Populations share the empty dict until they have ratios.
+            found = likelihood_ratios(self.parameters, data, kernel)
+            self.known_likelihood_ratios = known = {**known, kernel: found}
+        return known[kernel]
 
     def _require_kernel(self, name, argument):
         if not self.kernels:
@@ -1294,7 +1273,7 @@ class GLMPopulation:
         )
         return (
             f"<GLMPopulation: n={self.n}, {kernels or 'no kernels'}, feedback_basis={self.feedback_basis!r}, "
-            f"activation={self.activation.name!r}, dt={self.dt}>"
+            f"activation={str(self.observations)!r}, dt={self.dt}>"
         )
 
     def _repr_html_(self):
@@ -1305,7 +1284,7 @@ class GLMPopulation:
         rows["feedback"] = (
             "none" if self.feedback_basis is None else self._described(self.feedback_basis)
         )
-        rows["activation"] = self.activation.name
+        rows["activation"] = str(self.observations)
         rows["step"] = "unknown (dt is None)" if self.dt is None else self.dt
         return html_table(f"GLMPopulation of {self.n} neurons", rows)
 

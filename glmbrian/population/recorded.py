@@ -1,29 +1,31 @@
-"""Recorded data, checked: what fits read, and what judges them."""
+"""Recorded data, read and checked once: what fits, scores and tests all take."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from brian2 import Quantity
 from numpy.typing import NDArray
 
+from ..brian.time_steps import is_same_step
 from ..core.bases import Basis
 from ..support.validation import plain_array, warn
 from ..timed.data import Aligned, aligned
 from ..timed.requests import steps_of_epochs
 from ..timed.timeline import Timeline
-from .data import inputs_of
-from .design import Design
-from .series import EventSeries, Series, as_series, check_trains, largest_values
+from .observations import Observations
+from .parameters import PopulationParameters, by_kernel
+from .series import EventSeries, Series, as_series, check_inputs, check_outputs, largest_values
 
-if TYPE_CHECKING:
-    from .population import GLMPopulation
+#: The argument `epochs`.
+Epochs = Sequence[tuple[Any, Any]] | None
 
 
-@dataclass(frozen=True)
-class Recorded:
-    """Recorded data of matching shapes, wherever they are kept; their values are not checked yet.
+@dataclass(frozen=True, eq=False)
+class RecordedData:
+    """Recorded data of matching shapes and checked values, wherever they are kept.
 
     Attributes
     ----------
@@ -37,24 +39,43 @@ class Recorded:
         The steps that count within the epochs; all if None.
     timelines : dict of str to Timeline
         When the steps are, from each argument that knows its times: "outputs", "inputs['name']", "mask".
+    largest : dict of str to ndarray of float, shape (n_source,)
+        The largest absolute values of the inputs.
+    offsets : dict of str to ndarray of float, shape (n_source,)
+        Of data to be fitted, typical values of inputs that vary little around them; else 0.
+    most : float
+        No output is larger.
     """
 
     inputs: dict[str, Series]
     outputs: Series
-    dt: Quantity | None
     epochs: list[tuple[int, int]]
-    mask: NDArray[np.bool_] | None
-    timelines: dict[str, Timeline]
+    mask: NDArray[np.bool_] | None = None
+    dt: Quantity | None = None
+    timelines: dict[str, Timeline] = field(default_factory=dict)
+    largest: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    offsets: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    most: float = 1.0
 
     @property
     def n_steps(self) -> int:
         """Number of steps, T."""
         return self.outputs.n_steps
 
-    def counted(self) -> NDArray[np.bool_] | None:
-        """Return which steps count, shape (T,); None if all do."""
-        if self.epochs == [(0, self.n_steps)]:
-            return self.mask
+    @property
+    def n(self) -> int:
+        """Number of neurons."""
+        return self.outputs.n_units
+
+    @cached_property
+    def n_counted(self) -> int:
+        """Number of steps that count."""
+        if self.mask is None:
+            return sum(stop - start for start, stop in self.epochs)
+        return int(sum(np.count_nonzero(self.mask[start:stop]) for start, stop in self.epochs))
+
+    def counted(self) -> NDArray[np.bool_]:
+        """Return which steps count, shape (T,)."""
         counted = np.zeros(self.n_steps, dtype=bool)
         for start, stop in self.epochs:
             counted[start:stop] = True if self.mask is None else self.mask[start:stop]
@@ -65,13 +86,16 @@ def recorded(
     outputs: Any,
     inputs: Any,
     kernels: Mapping[str, Basis],
+    observations: Observations,
     dt: Quantity | None,
     mask: Any = None,
-    epochs: Any = None,
+    epochs: Epochs = None,
+    *,
     n: int | str = "n",
     n_sources: Mapping[str, int] | None = None,
     window: int | None = None,
-) -> Recorded:
+    to_fit: bool = False,
+) -> RecordedData:
     """Return recorded data as series of one length.
 
     Parameters
@@ -79,6 +103,8 @@ def recorded(
     outputs, inputs, kernels, dt, mask, epochs
         As for `fit_population`.  Outputs may be None if there are inputs and `n` is a number; then
         no neuron spikes.
+    observations : Observations
+        Says which values outputs may have.
     n : int or str
         The number of neurons, or its name if any number is allowed.
     n_sources : dict of str to int, optional
@@ -86,6 +112,8 @@ def recorded(
     window : int, optional
         The longest window of the kernels.  No step that counts may follow a gap in the times by less,
         unless its epoch begins after the gap.  By default data may have gaps anywhere.
+    to_fit : bool
+        Whether a fit must be able to square the inputs.
     """
     given = inputs_of(inputs, kernels)
     labels = {name: f"inputs[{name!r}]" for name in kernels}
@@ -113,9 +141,28 @@ def recorded(
         raise ValueError("mask must leave at least one step of the epochs")
     if window is not None:
         _require_no_gap(together, parts, epochs is not None, counted, window)
-    return Recorded(
-        series, trains, together.dt, _split(parts, together.breaks), counted, together.timelines
+    found = RecordedData(
+        series, trains, _split(parts, together.breaks), counted, together.dt, together.timelines
     )
+    return _checked(found, labels, observations, to_fit)
+
+
+def _checked(data, labels, observations, to_fit):
+    """Return data after a look at all values."""
+    if to_fit:
+        require_steps_in_rows(data)
+        if data.n == 0:
+            raise ValueError("outputs must have at least one neuron")
+        counted = data.counted()
+        found = {name: check_inputs(x, labels[name], counted) for name, x in data.inputs.items()}
+    else:
+        found = {
+            name: (np.zeros(x.n_units), largest_values(x, labels[name]))
+            for name, x in data.inputs.items()
+        }
+    most = check_outputs(data.outputs, observations)
+    offsets, largest = ({name: each[part] for name, each in found.items()} for part in (0, 1))
+    return replace(data, largest=largest, offsets=offsets, most=most)
 
 
 def _require_no_gap(together: Aligned, parts, has_epochs, mask, window):
@@ -158,38 +205,64 @@ def _split(parts, breaks):
 
 
 def read(
-    population: "GLMPopulation",
+    populations: Sequence[PopulationParameters],
     outputs: Any,
     inputs: Any = None,
     mask: Any = None,
-    epochs: Any = None,
-) -> Design:
-    """Return the design matrix of recorded data for the parameters of a population.
+    epochs: Epochs = None,
+    may_have_gaps: bool = False,
+) -> RecordedData:
+    """Return recorded data for one or more populations of as many neurons.
 
     Parameters
     ----------
-    population : GLMPopulation
+    populations : sequence of PopulationParameters
     outputs, inputs, mask, epochs
-        As for `fit_population`.
+        As for `fit_population`.  Outputs may be None if data may have gaps anywhere.
+    may_have_gaps : bool
+        Whether there may be gaps in the times anywhere.
     """
-    if outputs is None:
-        raise TypeError(f"outputs must be an array of the shape (T, {population.n}), got None")
-    sizes = {name: len(weights) for name, weights in population.weights.items()}
-    window = longest_window([*population.kernels.values(), population.feedback_basis])
-    return design_of(
-        population,
-        recorded(
-            outputs,
-            inputs,
-            population.kernels,
-            population.dt,
-            mask,
-            epochs,
-            population.n,
-            sizes,
-            window,
-        ),
-    )
+    first = populations[0]
+    if outputs is None and not may_have_gaps:
+        raise TypeError(f"outputs must be an array of the shape (T, {first.n}), got None")
+    kernels: dict[str, Basis] = {}
+    sizes: dict[str, int] = {}
+    given: dict[str, Any] = {}
+    dt, bases = first.dt, []
+    for each in populations:
+        given |= inputs_of(inputs, each.kernels)
+        kernels |= each.kernels
+        bases += [*each.kernels.values(), each.feedback_basis]
+        for name, weights in each.weights.items():
+            if sizes.setdefault(name, len(weights)) != len(weights):
+                raise ValueError(
+                    f"inputs[{name!r}] cannot be for all models, which have kernels from {sizes[name]} and "
+                    f"from {len(weights)} sources"
+                )
+        if each.observations.dtype != first.observations.dtype:
+            raise ValueError(
+                f"models must be of the same observations, got {str(first.observations)!r} and "
+                f"{str(each.observations)!r}"
+            )
+        if dt is not None and each.dt is not None and not is_same_step(dt, each.dt):
+            raise ValueError(f"models must have the same step, got {dt} and {each.dt}")
+        dt = each.dt if dt is None else dt
+    return recorded(
+        outputs, given, kernels, first.observations, dt, mask, epochs, n=first.n, n_sources=sizes,
+        window=None if may_have_gaps else longest_window(bases),
+    )  # fmt: skip
+
+
+def inputs_of(inputs: Any, kernels: Mapping[str, Basis]) -> dict[str, Any]:
+    """Return the input of each of the `kernels`; a dict may hold the inputs of other models, too."""
+    if isinstance(inputs, dict) and set(inputs) > set(kernels):
+        return {name: inputs[name] for name in kernels}
+    if inputs is not None and not isinstance(inputs, dict) and not kernels:
+        raise ValueError(
+            "inputs must be left out, or be a dict by name of kernel, if there are no kernels: write "
+            'inputs={"stimulus": x} to give the same inputs to models with and without this kernel'
+        )
+    return by_kernel(inputs, "inputs", kernels)
 
 
 def longest_window(bases: Iterable[Basis | None]) -> int:
@@ -197,27 +270,7 @@ def longest_window(bases: Iterable[Basis | None]) -> int:
     return max((basis.window for basis in bases if basis is not None), default=0)
 
 
-def design_of(population: "GLMPopulation", data: Recorded) -> Design:
-    """Return the design matrix for the parameters of a population, and check the values of the data."""
-    largest = {name: largest_values(x, f"inputs[{name!r}]") for name, x in data.inputs.items()}
-    check_trains(data.outputs, "outputs")
-    design = Design(
-        data.inputs,
-        population.kernels,
-        data.outputs,
-        population.feedback_basis,
-        data.epochs,
-        data.mask,
-        largest=largest,
-    )
-    with np.errstate(over="ignore", invalid="ignore"):
-        bounds = np.abs(design.parameters_of(population)) @ design.largest
-    if not np.all(np.isfinite(bounds)):
-        raise ValueError("inputs are too large: some potentials are not finite; use smaller inputs")
-    return design
-
-
-def require_steps_in_rows(data: Recorded) -> None:
+def require_steps_in_rows(data: RecordedData) -> None:
     """Raise if outputs seem to have a row for each neuron, and warn if inputs have more sources than steps.
 
     Data that know their times have a row for each step.

@@ -5,16 +5,14 @@ Haslinger, Pipa and Brown (2010), Discrete time rescaling theorem, Neural Comput
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.randomness import RandomState, derive_keys, uniforms
-from .design import Design
-
-if TYPE_CHECKING:
-    from .population import GLMPopulation
+from .design import design_of
+from .parameters import PopulationParameters
+from .recorded import RecordedData
 
 #: Probability with which a true model stays within the bands.
 CONFIDENCE = 0.95
@@ -57,9 +55,10 @@ class KSTest:
 
 
 def rescaled_times(
-    population: "GLMPopulation", design: Design, random_state: RandomState = None
+    population: PopulationParameters, data: RecordedData, random_state: RandomState = None
 ) -> list[NDArray[np.float64]]:
     """Return the rescaled times of each neuron; see `GLMPopulation.rescaled_times`."""
+    design, activation = design_of(population, data), population.activation
     (key,) = derive_keys(random_state, 0, stream="time rescaling")
     n, everyone, parameters = design.n, np.arange(design.n), design.parameters_of(population)
     parts: list[list[np.ndarray]] = [[] for _ in range(n)]
@@ -67,7 +66,7 @@ def rescaled_times(
     for block in design.blocks:
         rows, steps = design.rows(block, everyone), design.steps(block)
         u = design.potential(rows, parameters)
-        passed = np.where(rows.spikes, 0.0, -population.activation.log_silence(u))
+        passed = np.where(rows.spikes, 0.0, -activation.log_silence(u))
         # One more row, so that an interval may begin after the last step.
         passed = np.concatenate([passed, np.zeros((1, n))])
         for i in range(n):
@@ -77,7 +76,7 @@ def rescaled_times(
             open_interval[i] = whole[-1]
             # Where in its step the spike fell is drawn from what the model says about it.
             drawn = uniforms(key, 0, steps[at], i)
-            within = -np.log1p(-drawn * population.activation.probability(u[at, i]))
+            within = -np.log1p(-drawn * activation.probability(u[at, i]))
             parts[i].append(-np.expm1(-(whole[:-1] + within)))
     return [np.concatenate(part) for part in parts]
 

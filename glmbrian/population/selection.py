@@ -1,9 +1,8 @@
 """Choose the strength of a penalty by how well fits predict held-out steps."""
 
-import copy
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import joblib
@@ -16,13 +15,14 @@ from ..core.bases import Basis
 from ..support.progress import Progress
 from ..support.validation import finite_array, flag, integer, real, warn
 from ..support.workers import Workers
-from .diagnosis import diagnose, warn_of
-from .finishing import finished
-from .fitting import check_n_jobs, fit_path, fit_task, report
-from .maximum import by_penalty
-from .objective import evaluate, log_likelihood
+from .diagnosis import diagnose
+from .fitting import check_n_jobs, fit_path, fit_task, fitted_population
+from .objective import Problem, evaluate, log_likelihoods_at
+from .observations import Observations
+from .penalties import Penalty, penalty_of
 from .population import GLMPopulation
-from .task import FitTask
+from .recorded import Epochs
+from .task import FitTask, task_of
 
 #: How many strengths are compared by default, and over how many powers of ten.
 _N_STRENGTHS, _POWERS_OF_TEN = 10, 3.0
@@ -65,20 +65,21 @@ def select_strength(
     kernels: Basis | Mapping[str, Basis] | None = None,
     feedback_basis: Basis | None = None,
     activation: str | Activation = "sigmoid",
-    penalty: str = "group",
+    penalty: str | Penalty = "group",
     *,
     strengths: ArrayLike | None = None,
     n_folds: int = 5,
     groups: Mapping[str, ArrayLike] | None = None,
     penalise_feedback: bool = True,
     mask: ArrayLike | None = None,
-    epochs: Sequence[tuple[Any, Any]] | None = None,
+    epochs: Epochs = None,
     connect: Mapping[str, Any] | None = None,
     tol: float = 1e-4,
     max_iter: int = 200,
     dt: Quantity | None = None,
     n_jobs: int | None = None,
     verbose: bool = False,
+    observations: str | Observations = "bernoulli",
 ) -> StrengthSelection:
     """Choose the strength of a penalty by cross-validation over blocks of time.
 
@@ -90,9 +91,9 @@ def select_strength(
     Parameters
     ----------
     outputs, inputs, kernels, feedback_basis, activation, groups, penalise_feedback, mask, epochs, \
-connect, max_iter, dt, verbose
+connect, max_iter, dt, verbose, observations
         As for `fit_population`.
-    penalty : {"group", "lasso", "ridge"}
+    penalty : {"group", "lasso", "ridge"} or Penalty
     strengths : array_like of float, shape (n_strengths,), optional
         The strengths to compare, in any order.  By default ten, evenly spaced on a logarithmic scale
         over three powers of ten.  The largest is, for "group" and "lasso", the smallest strength
@@ -144,61 +145,53 @@ connect, max_iter, dt, verbose
     array([ True, False, False])
     """
     started = time.perf_counter()
-    if not isinstance(penalty, str):
-        raise TypeError(f"penalty must be the name of a penalty, got {penalty!r}")
+    if not isinstance(penalty, (str, Penalty)):
+        raise TypeError(f"penalty must be the name of a penalty, or a Penalty, got {penalty!r}")
     path = None if strengths is None else _checked(strengths)
     n_folds = integer(n_folds, "n_folds", 2)
     tol = real(tol, "tol", 0, strict=True)
     max_iter = integer(max_iter, "max_iter")
     verbose = flag(verbose, "verbose")
     check_n_jobs(n_jobs)
-    task = FitTask(
-        outputs, inputs, kernels, feedback_basis, activation, penalty, True, groups,
+    task = task_of(
+        outputs, inputs, kernels, feedback_basis, activation, observations, penalty_of(penalty), 1.0, groups,
         penalise_feedback, mask, epochs, connect, dt,
     )  # fmt: skip
     if path is None:
         path = sensible_strengths(task, tol, max_iter)
-    held_out = _folds(task, n_folds)
-    n_fits = len(path) * (n_folds + 1)
-    with Progress("selecting", n_fits, verbose, unit=" fits") as progress:
-        done = 0
-        scores = np.full((len(path), n_folds), np.nan)
-        try:
-            if joblib.effective_n_jobs(n_jobs) == 1:
-                for number, fold in enumerate(held_out):
-                    for row, value in enumerate(_scores(task, fold, path, tol, max_iter)):
-                        scores[row, number] = value
-                        done += 1
-                        progress(done)
-            else:
-                workers = joblib.Parallel(n_jobs=n_jobs, batch_size=1, return_as="generator")
-                jobs = (
-                    joblib.delayed(_all_scores)(task, fold, path, tol, max_iter) for fold in held_out
-                )
-                for number, column in enumerate(workers(jobs)):
-                    scores[:, number] = column
-                    done += len(path)
-                    progress(done)
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(_so_far(penalty, path, scores)) from None
+    folds = _folds(task, n_folds)
+    with Progress("selecting", len(path) * (n_folds + 1), verbose, unit=" fits") as progress:
+        scores = _cross_validated(task, folds, path, tol, max_iter, n_jobs, progress)
         mean = scores.mean(axis=1)
         best = int(mean.argmax())
-        for fitted in fit_path(task, path[: best + 1], tol, max_iter):
+        for done, fitted in enumerate(fit_path(task, path[: best + 1], tol, max_iter), scores.size + 1):
             outcome = fitted
-            done += 1
             progress(done)
-    strength = float(path[best])
-    found = diagnose(task, outcome, strength)
-    warn_of(outcome, max_iter, found)
-    task.warn_of_silence()
+    task = task.with_strength(path[best])
+    population = fitted_population(task, outcome, diagnose(task, outcome), max_iter, started)
     _warn_of_edge(path, best, outcome)
-    population = finished(
-        task.population(outcome.parameters), task.rates(), outputs, inputs, mask, epochs,
-        by_penalty(penalty, strength),
-    )  # fmt: skip
-    population.fit_ = report(penalty, strength, outcome, found, time.perf_counter() - started)
     error = scores.std(axis=1, ddof=1) / np.sqrt(n_folds)
-    return StrengthSelection(path, scores, mean, error, strength, population)
+    return StrengthSelection(path, scores, mean, error, float(path[best]), population)
+
+
+def _cross_validated(task, folds, path, tol, max_iter, n_jobs, progress):
+    """Return the scores, shape (n_strengths, n_folds)."""
+    scores = np.full((len(path), len(folds)), np.nan)
+    is_alone = joblib.effective_n_jobs(n_jobs) == 1
+    workers = joblib.Parallel(n_jobs=n_jobs, batch_size=1, return_as="generator")
+    jobs = (
+        joblib.delayed(_scores)(
+            task, fold, path, tol, max_iter, number * len(path), progress if is_alone else None
+        )
+        for number, fold in enumerate(folds)
+    )
+    try:
+        for number, column in enumerate(workers(jobs), 1):
+            scores[:, number - 1] = column
+            progress(number * len(path))
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(_so_far(task.penalty_name, path, scores)) from None
+    return scores
 
 
 def _checked(strengths):
@@ -210,18 +203,13 @@ def _checked(strengths):
 
 def sensible_strengths(task: FitTask, tol: float, max_iter: int) -> NDArray[np.float64]:
     """Return the strengths that `select_strength` compares by default, from strong to weak."""
-    without = copy.copy(task)
-    without.free = task.free & ~(task.penalty.by_column() > 0)
-    outcome = fit_task(without, 0.0, tol, max_iter)
-    who = task.fitted
+    who, held = task.fitted, replace(task, free=task.free & ~task.penalty.is_penalised)
+    outcome = fit_task(held.with_strength(0.0), tol, max_iter)
+    problem = Problem.plain(task.design, task.observations, who, task.free[who])
     with Workers() as workers:
-        found = evaluate(
-            task.design, who, outcome.parameters[who], task.activation, workers, task.free[who], every=1
-        )
-    gradient = np.where(task.free[who], found.gradient, 0.0)
-    information: Any = found.information  # not None, since `every` is above 0
-    about_each = np.where(task.free[who], np.diagonal(information, axis1=1, axis2=2), 0.0)
-    strongest = task.penalty.of(who).strongest(gradient, about_each).max(initial=0.0)
+        found = evaluate(problem, outcome.parameters[who], workers, every=1)
+    about_each = np.where(problem.free, np.diagonal(found.information, axis1=1, axis2=2), 0.0)
+    strongest = task.penalty.of(who).strongest(found.gradient, about_each).max(initial=0.0)
     if not strongest > 0:
         raise ValueError(
             "strengths must be given, since no penalised weight has an effect in these data: there are "
@@ -249,19 +237,12 @@ def _warn_of_edge(path, best, outcome):
 
 def _folds(task, n_folds):
     """Return, for each fold, a mask of the steps that it holds out."""
-    counted = np.zeros(task.n_steps, dtype=bool)
-    for start, stop in task.design.epochs:
-        counted[start:stop] = True
-    if task.design.mask is not None:
-        counted &= task.design.mask
-    steps = np.flatnonzero(counted)
+    counted = task.data.counted()
+    index, steps = np.arange(counted.size), np.flatnonzero(counted)
     if steps.size < n_folds:
         raise ValueError(f"n_folds must be at most the {steps.size} steps that count, got {n_folds}")
-    folds = []
-    for part in np.array_split(steps, n_folds):
-        fold = np.zeros(task.n_steps, dtype=bool)
-        fold[part] = True
-        folds.append(fold)
+    parts = np.array_split(steps, n_folds)
+    folds = [counted & (part[0] <= index) & (index <= part[-1]) for part in parts]
     for number, fold in enumerate(folds):
         if not task.with_mask(fold).counts.any():
             raise ValueError(
@@ -270,15 +251,19 @@ def _folds(task, n_folds):
     return folds
 
 
-def _scores(task, fold, path, tol, max_iter):
-    """Yield the score of the steps of a fold for each strength."""
-    counted = ~fold if task.design.mask is None else task.design.mask & ~fold
-    rest, own = task.with_mask(counted), task.with_mask(fold)
+def _scores(task, fold, path, tol, max_iter, done, progress):
+    """Return the scores of the steps of a fold for each strength; `done` fits came before them."""
+    mask = task.data.mask
+    rest, own = task.with_mask(~fold if mask is None else mask & ~fold), task.with_mask(fold)
+    scores = []
     for outcome in fit_path(rest, path, tol, max_iter):
         if "interrupted" in outcome.status:
             raise KeyboardInterrupt
-        value = log_likelihood(own.design, outcome.parameters, task.activation)
-        yield value.sum() / own.counts.sum()
+        value = log_likelihoods_at(own.design, outcome.parameters, task.observations)
+        scores.append(value.sum() / own.counts.sum())
+        if progress is not None:
+            progress(done + len(scores))
+    return scores
 
 
 def _so_far(penalty, path, scores):
@@ -292,7 +277,3 @@ def _so_far(penalty, path, scores):
         f"{found}, with mean scores {mean} (strength: nats per spike); to fit with one of them, call "
         f"fit_population(..., penalty={penalty!r}, strength={max(mean, key=mean.get)})"
     )
-
-
-def _all_scores(*arguments):
-    return list(_scores(*arguments))

@@ -15,15 +15,12 @@ So whatever is reported is certain, however the search for the maximum ended.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.activations import Activation
 from ..support.workers import Workers
-from .design import Design
-from .objective import likelihood
+from .objective import Problem, likelihood, total
 
 #: A residual is tiny if it is below this fraction of the rate, but at most the second number; or
 #: below so many times what the search could still gain.
@@ -68,11 +65,8 @@ class _Candidate:
 
 
 def separating_directions(
-    design: Design,
-    neurons: NDArray[np.int64],
+    problem: Problem,
     parameters: NDArray[np.float64],
-    activation: Activation,
-    may_grow: NDArray[np.bool_],
     gain: NDArray[np.float64],
     smallest_residual: NDArray[np.float64],
     groups: Sequence[NDArray[np.int64]],
@@ -82,13 +76,10 @@ def separating_directions(
 
     Parameters
     ----------
-    design : Design
-    neurons : ndarray of int
+    problem : Problem
+        Its free parameters are those that are neither held at 0 nor penalised.
     parameters : ndarray of float, shape (n_neurons, n_parameters)
         Where the search for the maximum ended.
-    activation : Activation
-    may_grow : ndarray of bool, shape (n_neurons, n_parameters)
-        Parameters that are neither held at 0 nor penalised.
     gain : ndarray of float, shape (n_neurons,)
         About what the search could still gain, in nats.
     smallest_residual : ndarray of float, shape (n_neurons,)
@@ -102,15 +93,13 @@ def separating_directions(
     -------
     ndarray of float, shape (n_neurons, n_parameters)
     """
-    found = np.zeros(parameters.shape)
-    rates = np.minimum(design.counts() / design.n_rows, _TINIEST / _TINY)[neurons]
+    found, design = np.zeros(parameters.shape), problem.design
+    rates = np.minimum(design.counts() / design.n_rows, _TINIEST / _TINY)[problem.neurons]
     tiny = np.minimum(np.maximum(_TINY * rates, _TIMES_GAIN * gain), _LARGEST_TINY)
-    who = np.flatnonzero((smallest_residual < _LAST_STEP * tiny) & may_grow.any(axis=1))
+    who = np.flatnonzero((smallest_residual < _LAST_STEP * tiny) & problem.free.any(axis=1))
     if not who.size:
         return found
-    search = _Search(
-        design, neurons[who], parameters[who], activation, may_grow[who], tiny[who], workers
-    )
+    search = _Search(problem.of(who), parameters[who], tiny[who], workers)
     for number, columns, direction in search.run(groups):
         found[who[number], columns] += direction
     effects = np.abs(found) * design.largest
@@ -118,13 +107,15 @@ def separating_directions(
 
 
 class _Search:
-    def __init__(self, design, neurons, parameters, activation, may_grow, tiny, workers):
-        self.design, self.neurons, self.parameters = design, neurons, parameters
-        self.activation, self.may_grow, self.tiny, self.workers = activation, may_grow, tiny, workers
+    def __init__(self, problem, parameters, tiny, workers):
+        self.problem, self.design, self.parameters = problem, problem.design, parameters
+        self.tiny, self.workers = tiny, workers
 
     def run(self, groups):
         """Yield the number of a neuron, columns, and the direction in them."""
         candidates = self._candidates(groups)
+        if not candidates:
+            return
         self._collect(candidates)
         candidates = [each for each in candidates if each.axes.shape[1]]
         for _ in range(_MOST_ROUNDS):
@@ -154,57 +145,47 @@ class _Search:
             effects += rows.own[:, :, number] @ whole[self.design.n_common :]
         return effects
 
-    def _passes(self, of_neuron, who):
-        """Yield what `of_neuron` returns for each block and each of some neurons.
+    def _passes(self, function, neurons):
+        """Yield, for each block, a tuple of what `function` returns for each of some neurons.
 
-        It gets the neuron's number, the rows, the residuals and the signs of its steps, 1 with a spike, and
-        whether the block is one of the first to be looked at.
+        It gets the number of its turn and of the neuron, the rows, the residuals and the signs of its steps, 1 with a
+        spike, and whether the block is one of the first to be looked at.
         """
-
-        first = set(self.design.blocks[::_FIRST])
+        first, observations = set(self.design.blocks[::_FIRST]), self.problem.observations
 
         def of_block(block):
-            rows = self.design.rows(block, self.neurons)
+            rows = self.design.rows(block, self.problem.neurons)
             u = self.design.potential(rows, self.parameters)
-            slope = likelihood(u, rows.spikes, self.activation, False)[1]
+            slope = likelihood(u, rows.spikes, observations, False)[1]
             results = []
-            for number in who:
-                signs = np.where(rows.spikes[:, number], 1.0, -1.0)
-                is_first = block in first
-                results.append(of_neuron(number, rows, np.abs(slope[:, number]), signs, is_first))
-            return results
+            for turn, number in enumerate(neurons):
+                signs, residual = observations.signs(rows.spikes[:, number]), np.abs(slope[:, number])
+                # Steps that allow no change have no tiny residual.
+                residual = np.where(signs == 0, np.maximum(residual, _LARGEST_TINY), residual)
+                results.append(function(turn, number, rows, residual, signs, block in first))
+            return tuple(results)
 
         yield from self.workers.map(of_block, self.design.blocks)
 
     def _candidates(self, groups):
         """Find spaces that only steps with tiny residuals change, as far as some blocks say."""
-        n = len(self.neurons)
+        n = len(self.parameters)
 
-        def of_neuron(number, rows, residual, signs, is_first):
+        def of_neuron(turn, number, rows, residual, signs, is_first):
             is_tiny = residual < self.tiny[number]
             own = self._columns_of(rows, number, is_tiny)
-            ones = np.ones(len(own))
-            found = [[0.0, _products(own, group, ones)] for group in groups]
-            if is_first:
-                columns = self._columns_of(rows, number, slice(None))
-                others = np.where(is_tiny, 0.0, residual)
-                for each, group in zip(found, groups):
-                    each[0] = _products(columns, group, others)
-            return found
+            columns = self._columns_of(rows, number, slice(None if is_first else 0))
+            others = np.where(is_tiny, 0.0, residual)[: len(columns)]
+            return tuple(
+                (_products(columns, group, others), _products(own, group, np.ones(len(own))))
+                for group in groups
+            )
 
-        total = None
-        for part in self._passes(of_neuron, range(n)):
-            if total is None:
-                total = part
-                continue
-            total = [
-                [(a + c, b + d) for (a, b), (c, d) in zip(old, new)] for old, new in zip(total, part)
-            ]
         candidates = []
-        for number in range(n):
-            for group, (others, tiny) in zip(groups, total[number]):
+        for number, found in enumerate(total(self._passes(of_neuron, range(n)))):
+            for group, (others, tiny) in zip(groups, found):
                 for columns, of_others, of_tiny in zip(group, others, tiny):
-                    used = np.flatnonzero(self.may_grow[number, columns])
+                    used = np.flatnonzero(self.problem.free[number, columns])
                     if not used.size:
                         continue
                     square = np.ix_(used, used)
@@ -215,66 +196,42 @@ class _Search:
 
     def _collect(self, candidates):
         """Give each candidate the steps with tiny residuals, as far as they differ."""
-        by_neuron = _by_neuron(candidates)
 
-        def of_neuron(number, rows, residual, signs, is_first):
-            is_tiny = residual < self.tiny[number]
+        def of_candidate(turn, number, rows, residual, signs, is_first):
+            each, is_tiny = candidates[turn], residual < self.tiny[number]
             others = np.where(is_tiny, 0.0, residual)
-            results = []
-            for each in by_neuron[number]:
-                effects = self._effects(rows, number, each.columns, each.axes)
-                own = effects[is_tiny]
-                steps = _distinct(own * signs[is_tiny, np.newaxis])
-                results.append((effects.T * others @ effects, own.T @ own, steps))
-            return results
+            effects = self._effects(rows, number, each.columns, each.axes)
+            own = effects[is_tiny]
+            steps = _distinct(own * signs[is_tiny, np.newaxis])
+            return effects.T * others @ effects, own.T @ own, [steps]
 
-        total: dict[int, list[Any]] = {id(each): [0.0, 0.0] for each in candidates}
-        for parts in self._passes(of_neuron, list(by_neuron)):
-            for number, of_candidates in zip(by_neuron, parts):
-                for each, (others, tiny, steps) in zip(by_neuron[number], of_candidates):
-                    each.steps.append(steps)
-                    total[id(each)][0] += others
-                    total[id(each)][1] += tiny
-        for each in candidates:
+        found = total(self._passes(of_candidate, [each.neuron for each in candidates]))
+        for each, (others, tiny, steps) in zip(candidates, found):
             # Now all steps say which of the space is left.
-            turned = _axes(*total[id(each)], 0.01 * self.tiny[each.neuron])
+            turned = _axes(others, tiny, 0.01 * self.tiny[each.neuron])
             each.axes = each.axes @ turned
-            steps = _distinct(np.concatenate(each.steps) @ turned)
-            each.steps = [steps[:: -(-len(steps) // _MOST_STEPS)] if len(steps) else steps]
+            distinct = _distinct(np.concatenate(steps) @ turned)
+            each.steps = [distinct[:: -(-len(distinct) // _MOST_STEPS)] if len(distinct) else distinct]
 
     def _check(self, candidates):
         """Accept directions that no step contradicts; give the others the steps that do."""
-        by_neuron = _by_neuron(candidates)
 
-        def of_neuron(number, rows, residual, signs, is_first):
-            results = []
-            for each in by_neuron[number]:
-                direction = each.direction[:, np.newaxis]
-                effect = signs * self._effects(rows, number, each.columns, direction)[:, 0]
-                largest = effect.max(initial=0.0)
-                wrong = np.flatnonzero(effect < -_ROUNDING * largest)
-                wrong = wrong[np.argsort(effect[wrong])[:_MOST_ADDED]]
-                columns = self._columns_of(rows, number, wrong)[:, each.columns]
-                steps = columns @ each.axes * signs[wrong, np.newaxis]
-                results.append((largest, effect.min(initial=0.0), _distinct(steps)))
-            return results
+        def of_candidate(turn, number, rows, residual, signs, is_first):
+            each = candidates[turn]
+            change = self._effects(rows, number, each.columns, each.direction[:, np.newaxis])[:, 0]
+            effect = np.where(signs == 0, -np.abs(change), signs * change)
+            largest = effect.max(initial=0.0)
+            wrong = np.flatnonzero(effect < -_ROUNDING * largest)
+            wrong = wrong[np.argsort(effect[wrong])[:_MOST_ADDED]]
+            columns = self._columns_of(rows, number, wrong)[:, each.columns]
+            steps = columns @ each.axes * signs[wrong, np.newaxis]
+            return largest, effect.min(initial=0.0), _distinct(steps)
 
-        found: dict[int, list[tuple]] = {id(each): [] for each in candidates}
-        for parts in self._passes(of_neuron, list(by_neuron)):
-            for number, of_candidates in zip(by_neuron, parts):
-                for each, result in zip(by_neuron[number], of_candidates):
-                    found[id(each)].append(result)
-        for each in candidates:
-            largest, lowest, steps = zip(*found[id(each)])
+        passes = self._passes(of_candidate, [each.neuron for each in candidates])
+        for each, of_blocks in zip(candidates, zip(*passes)):
+            largest, lowest, steps = zip(*of_blocks)
             each.is_done = min(lowest) >= -_ROUNDING * max(largest)
             each.steps.append(np.concatenate(steps)[:_MOST_ADDED])
-
-
-def _by_neuron(candidates):
-    found: dict[int, list[_Candidate]] = {}
-    for each in candidates:
-        found.setdefault(each.neuron, []).append(each)
-    return found
 
 
 def _products(columns, group, weights):

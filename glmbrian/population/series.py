@@ -1,5 +1,6 @@
 """Recorded series, read a block of steps at a time, wherever they are kept."""
 
+from collections.abc import Sized
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 from ..support.validation import check_shape, plain_array
 from ..timed.data import EventSeries
 from ..timed.sparse import is_sparse, steps_of_sparse
-from .data import require_steps
+from .observations import Observations
 
 #: Number of values that are checked at a time.
 _CHECKED_AT_ONCE = 2**20
@@ -45,7 +46,7 @@ Series = ArraySeries | EventSeries
 
 
 def as_series(values: Any, name: str, n_steps: int | str, n_units: int | str) -> Series:
-    """Return data as a series, shapes checked; `check_inputs` or `check_trains` check its values.
+    """Return data as a series, shapes checked; `check_inputs` or `check_outputs` check its values.
 
     Parameters
     ----------
@@ -88,16 +89,22 @@ def _parts(series):
     return ((start, min(start + length, series.n_steps)) for start in range(0, series.n_steps, length))
 
 
-def check_trains(series: Series, name: str) -> None:
-    """Raise a ValueError unless a series holds only 0 and 1."""
-    if isinstance(series, EventSeries):
-        return
-    for start, stop in _parts(series):
+def require_steps(array: Sized, name: str) -> None:
+    """Raise if `array` has no rows."""
+    if len(array) == 0:
+        raise ValueError(f"{name} must have at least one step")
+
+
+def check_outputs(series: Series, observations: Observations) -> float:
+    """Return the largest value; raise a ValueError unless a series holds only what can be observed."""
+    largest = 1.0
+    for start, stop in () if isinstance(series, EventSeries) else _parts(series):
         part = series.read(start, stop)
-        if not np.all((part == 0) | (part == 1)):
-            raise ValueError(
-                f"{name} must hold only 0 and 1: use shorter steps, or np.minimum({name}, 1) if these are counts"
-            )
+        if not np.all(observations.is_possible(part)):
+            raise ValueError(f"outputs must hold {observations.allowed}")
+        if observations.largest > 1:
+            largest = max(largest, float(part.max(initial=0)))
+    return largest
 
 
 def check_inputs(
@@ -110,8 +117,8 @@ def check_inputs(
     series : Series
     name : str
         For error messages.
-    counted : ndarray of bool, shape (T,), or None
-        The steps that count; all if None.
+    counted : ndarray of bool, shape (T,)
+        The steps that count.
 
     Returns
     -------
@@ -127,7 +134,7 @@ def check_inputs(
     largest, low, high = (np.full(series.n_units, value) for value in (0.0, np.inf, -np.inf))
     for start, stop, part in _finite_parts(series, name):
         np.maximum(largest, np.abs(part).max(axis=0, initial=0.0), out=largest)
-        if counted is not None:
+        if not counted[start:stop].all():
             part = part[counted[start:stop]]
         if len(part) == 0:
             continue
@@ -159,11 +166,10 @@ def check_inputs(
 
 def largest_values(series: Series, name: str) -> NDArray[np.float64]:
     """Return the largest absolute value of each unit, at least 1 for whole numbers; raise unless finite."""
-    if series.is_whole:
-        return _largest_whole(series)
-    largest = np.zeros(series.n_units)
-    for _, _, part in _finite_parts(series, name):
-        np.maximum(largest, np.abs(part).max(axis=0, initial=0.0), out=largest)
+    largest = np.full(series.n_units, float(series.is_whole))
+    if isinstance(series, ArraySeries) and series.array.dtype != bool:
+        for _, _, part in _finite_parts(series, name):
+            np.maximum(largest, np.abs(part).max(axis=0, initial=0.0), out=largest)
     return largest
 
 
@@ -174,16 +180,6 @@ def _finite_parts(series, name):
         if not np.all(np.isfinite(part)):
             raise ValueError(f"{name} must be finite, but holds NaN or infinity")
         yield start, stop, part
-
-
-def _largest_whole(series):
-    largest = np.ones(series.n_units)
-    if isinstance(series, ArraySeries) and series.array.dtype != bool:
-        for start, stop in _parts(series):
-            part = series.read(start, stop)
-            for extreme in part.max(axis=0), part.min(axis=0):
-                np.maximum(largest, np.abs(extreme.astype(float)), out=largest)
-    return largest
 
 
 def fingerprints(series: Series) -> NDArray[np.float64]:

@@ -2,21 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..support.validation import real
-from .data import rates_within_bounds
-from .design import Design
-from .maximum import by_stability
+from .design import design_of
 from .objective import likelihood
-from .stability import Setting, checked_setting, log_gains
-from .standard_errors import connections
-
-if TYPE_CHECKING:
-    from .population import GLMPopulation
+from .parameters import STABILITY, PopulationParameters
+from .recorded import RecordedData
+from .stability import checked_setting, log_gains
 
 #: The search aims below the bound by this fraction, so that rounding does not decide.
 _MARGIN = 1e-3
@@ -42,20 +37,21 @@ MOST_KEPT = 2**20
 
 
 def stabilise(
-    population: "GLMPopulation",
-    design: Design,
+    population: PopulationParameters,
+    data: RecordedData,
     max_rate: ArrayLike | None = None,
     recurrent: str | Sequence[str] | None = None,
     bound: float = 0.7,
-) -> "GLMPopulation":
-    """Return a copy of a fitted population whose gain is at most `bound`.
+) -> tuple[PopulationParameters, NDArray[np.float64]]:
+    """Return the parameters of a population whose gain is at most `bound`, and the rates in its data.
 
     See `GLMPopulation.stabilised`.  Each neuron with a larger gain is fitted again, under the
     constraint.  The objective is the log-likelihood minus its linear part at the original fit, so that
     this fit is the maximum without the constraint, even if a penalty has shaped it.
     """
     bound = real(bound, "bound", 0, strict=True, below=1)
-    setting = setting_of_data(population, design, max_rate, recurrent)
+    design = design_of(population, data)
+    setting = _setting_of_data(population, design, max_rate, recurrent)
     hopeless = np.flatnonzero(setting.rates >= bound * setting.max_rate)
     if hopeless.size:
         raise ValueError(
@@ -63,34 +59,20 @@ def stabilise(
             f"{hopeless[0]} has a rate of {setting.rates[hopeless[0]]:.4g} and a max_rate of "
             f"{setting.max_rate[hopeless[0]]:.4g}"
         )
-    stable = type(population)(
-        population.bias,
-        population.kernels,
-        population.weights,
-        population.feedback_basis,
-        population.feedback_weights,
-        population.activation,
-        population.dt,
-    )
-    stable.fitted_rates = setting.rates
-    stable.moved_by = by_stability(population.moved_by)
+    moved_by = " and ".join(filter(None, (population.moved_by, STABILITY)))
+    stable = replace(population.copy(), moved_by=moved_by)
     limit = np.log(bound)
-    connected = connections(population)
+    connected = population.connections()
     free = design.free({name: connected[name] for name in setting.recurrent})
     for i in range(population.n):
         if log_gains(population, setting, i)[0].max() > limit:
             _Neuron(stable, design, setting, i, free[i]).constrain(limit)
-    return stable
+    return stable, setting.rates
 
 
-def setting_of_data(
-    population: "GLMPopulation",
-    design: Design,
-    max_rate: ArrayLike | None = None,
-    recurrent: str | Sequence[str] | None = None,
-) -> Setting:
+def _setting_of_data(population, design, max_rate, recurrent):
     """Return what stability is judged by: the rates of recorded data, and the drive in them."""
-    rates = rates_within_bounds(design.counts(), design.n_rows)
+    rates = population.observations.rates(design.counts(), design.n_rows)
     setting = checked_setting(population, rates, max_rate, recurrent, None)
     driving = np.zeros((design.n, design.n_parameters), dtype=bool)
     for name, columns in design.columns.items():
@@ -139,7 +121,7 @@ class _Neuron:
         information = np.zeros((parameters.size, parameters.size))
         for columns, fixed, spikes in self._parts() if self.kept is None else self.kept:
             u = (fixed + columns @ parameters)[:, np.newaxis]
-            of_block, slope, weights = likelihood(u, spikes, self.population.activation, True)
+            of_block, slope, weights = likelihood(u, spikes, self.population.observations, True)
             value += of_block[0]
             gradient += columns.T @ slope[:, 0]
             information += columns.T @ (weights * columns)
@@ -209,7 +191,8 @@ class _Neuron:
     def _surely_stable(self, parameters, limit):
         """Return the nearest stable mixture with a neuron of the same rate, without recurrent kernels."""
         safe = np.zeros(parameters.size)
-        safe[0] = _potential_of_rate(self.setting, self.index, self.population.activation)
+        bias = self.population.observations.potential(self.setting.rates[[self.index]])
+        safe[0] = bias[0] - self.setting.drive[self.index]
         low, high = 0.0, 1.0
         for _ in range(40):
             middle = (low + high) / 2
@@ -244,15 +227,3 @@ def _constrained_step(gradient, information, excess, slopes):
             free = free + residual[:-1] / -residual[-1]
             multipliers = found / -residual[-1]
     return solve_triangular(root, free, lower=True, trans="T") / scale, multipliers
-
-
-def _potential_of_rate(setting, neuron, activation):
-    """Return the bias at which a neuron without recurrent kernels fires at its rate at rest."""
-    low, high = -1e3, 1e3
-    for _ in range(80):
-        middle = (low + high) / 2
-        if activation.log_spike(middle) < np.log(setting.rates[neuron]):
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2 - setting.drive[neuron]

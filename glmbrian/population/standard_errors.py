@@ -1,7 +1,6 @@
 """How sure fitted parameters are: standard errors from the Fisher information."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,18 +8,14 @@ from numpy.typing import NDArray
 from ..core.bases import Basis
 from ..support.validation import choice
 from ..support.workers import Workers
-from .design import Design
-from .information import axes_of, to_one_scale
-from .objective import evaluate
-
-if TYPE_CHECKING:
-    from .population import GLMPopulation
+from .design import design_of
+from .information import inverse
+from .objective import Problem, evaluate
+from .parameters import PopulationParameters
+from .recorded import RecordedData
 
 #: The most values in the information matrices that are summed in one pass (512 MiB).
 MOST_VALUES = 2**26
-
-#: Parameters that change a direction without information by less than this part are determined.
-_NEGLIGIBLE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,38 +114,20 @@ class StandardErrors:
         return _of_kernels(self.feedback_covariance, self.feedback_basis)
 
 
-def fisher_standard_errors(population: "GLMPopulation", design: Design) -> StandardErrors:
-    """Return the standard errors of a population at the maximum of the likelihood of its data.
-
-    Parameters
-    ----------
-    population : GLMPopulation
-    design : Design
-        Of the data.
-
-    Returns
-    -------
-    StandardErrors
-    """
+def fisher_standard_errors(population: PopulationParameters, data: RecordedData) -> StandardErrors:
+    """Return the standard errors of a population at the maximum of the likelihood of its data."""
+    design = design_of(population, data)
     n, size = design.n, design.n_parameters
-    parameters, free = design.parameters_of(population), design.free(connections(population))
+    parameters, free = design.parameters_of(population), design.free(population.connections())
     variances = np.full((n, size), np.nan)
     covariances: dict[str, list[np.ndarray]] = {name: [] for name in design.columns}
     own = []
     at_once = max(1, MOST_VALUES // size**2)
     for first in range(0, n, at_once):
         chosen = np.arange(first, min(n, first + at_once))
+        problem = Problem.plain(design, population.observations, chosen, free[chosen])
         with Workers() as workers:
-            found = evaluate(
-                design,
-                chosen,
-                parameters[chosen],
-                population.activation,
-                workers,
-                free[chosen],
-                every=1,
-            )
-        information: Any = found.information  # not None, since `every` is above 0
+            information = evaluate(problem, parameters[chosen], workers, every=1).information
         for i, of_neuron in zip(chosen, information):
             there = np.ix_(free[i], free[i])
             covariance = np.full((size, size), np.nan)
@@ -172,25 +149,6 @@ def fisher_standard_errors(population: "GLMPopulation", design: Design) -> Stand
         dict(population.kernels),
         population.feedback_basis,
     )
-
-
-def connections(population: "GLMPopulation") -> dict[str, NDArray[np.bool_]]:
-    """Return by kernel which pairs have weights other than 0, shape (n_source, n)."""
-    return {name: (weights != 0).any(axis=2) for name, weights in population.weights.items()}
-
-
-def inverse(information: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the covariance of parameters from their information matrix.
-
-    The variance of a parameter that the data leave undetermined is infinite.
-    """
-    scaled, scale, absent = to_one_scale(information)
-    values, axes, kept = axes_of(scaled)
-    covariance = (axes[:, kept] / values[kept]) @ axes[:, kept].T / np.outer(scale, scale)
-    open_ = absent | (np.abs(axes[:, ~kept]) > _NEGLIGIBLE).any(axis=1)
-    covariance[open_, :] = covariance[:, open_] = np.nan
-    covariance[open_, open_] = np.inf
-    return covariance
 
 
 def _of_kernels(covariance, basis):

@@ -1,7 +1,8 @@
 """What is to be fitted: recorded data, the parameters that are free, and their penalty."""
 
-import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,196 +12,90 @@ from numpy.typing import ArrayLike, NDArray
 from ..brian.connectivity import find_pairs
 from ..brian.neurons import stacked
 from ..brian.time_steps import require_steps_of_bases
-from ..core.activations import Activation, get_activation
+from ..core.activations import Activation
 from ..core.bases import Basis, as_basis
-from ..support.validation import choice, flag, real, warn
-from .data import kernels_by_name, rates_within_bounds
+from ..support.validation import flag, warn
 from .design import Design
-from .maximiser import bias_of_rate
-from .penalties import PENALTIES, Penalty
-from .population import GLMPopulation
-from .recorded import longest_window, recorded, require_steps_in_rows
-from .series import check_inputs, check_trains, fingerprints
+from .objective import Problem
+from .observations import Observations, observations_of
+from .parameters import PopulationParameters, kernels_by_name
+from .penalties import BlockPenalty, Penalty
+from .recorded import Epochs, RecordedData, longest_window, recorded
+from .series import fingerprints
 
 
+@dataclass(frozen=True, eq=False)
 class FitTask:
-    """Checked arguments of a fit.
-
-    The parameters are those of `fit_population`, except `penalty`, which is a name.
+    """A fit, ready to begin.
 
     Attributes
     ----------
     design : Design
+        Of the data.  Columns of a kernel may serve as those of the feedback: see `shared`.
+    observations : Observations
+    feedback_basis : Basis or None
     free : ndarray of bool, shape (n, n_parameters)
         The parameters that may differ from 0.
-    penalty : Penalty
-    activation : Activation
+    penalty : BlockPenalty
+    penalty_name : str
+    shared : ndarray of int, shape (n, n_basis), or None
+        The columns of a kernel that serve as each neuron's feedback.
     counts : ndarray of int, shape (n,)
         Number of spikes in the steps that count.
-    fitted : ndarray of int
-        The neurons that have both spikes and silences, and so a finite bias.
     """
 
-    def __init__(
-        self,
-        outputs: Any,
-        inputs: Any,
-        kernels: Basis | Mapping[str, Basis] | None,
-        feedback_basis: Basis | None,
-        activation: str | Activation,
-        penalty: str,
-        is_penalised: bool,
-        groups: Mapping[str, ArrayLike] | None,
-        penalise_feedback: bool,
-        mask: ArrayLike | None,
-        epochs: Sequence[tuple[Any, Any]] | None,
-        connect: Mapping[str, Any] | None,
-        dt: Quantity | None,
-    ) -> None:
-        self.kernels = kernels_by_name({} if kernels is None and inputs is None else kernels)
-        if outputs is None:
-            raise TypeError("outputs must be an array of the shape (T, n), got None")
-        kind = PENALTIES[choice(penalty, "penalty", tuple(PENALTIES))]
-        penalise_feedback = flag(penalise_feedback, "penalise_feedback")
-        self.feedback_basis = None
-        if feedback_basis is not None:
-            self.feedback_basis = as_basis(feedback_basis, "feedback_basis")
-        self.activation = get_activation(activation)
-        window = longest_window([*self.kernels.values(), self.feedback_basis])
-        data = recorded(outputs, inputs, self.kernels, dt, mask, epochs, window=window)
-        require_steps_in_rows(data)
-        self.inputs, self.outputs, self.dt = data.inputs, data.outputs, data.dt
-        require_steps_of_bases(self.kernels, self.feedback_basis, self.dt)
-        self.n_steps, self.n = data.n_steps, data.outputs.n_units
-        if self.n == 0:
-            raise ValueError("outputs must have at least one neuron")
-        seen = data.counted()
-        scales = {name: check_inputs(x, f"inputs[{name!r}]", seen) for name, x in self.inputs.items()}
-        check_trains(self.outputs, "outputs")
-        connected = _connected(connect, {name: x.n_units for name, x in self.inputs.items()}, self.n)
-        self._labels = _labels(groups, self.inputs)
-        own = self._leave_to_feedback(connected, connect or {}, is_penalised)
-        self._share_with_feedback(own, connected, groups or {})
-        self.design = Design(
-            self.inputs,
-            self.kernels,
-            self.outputs,
-            None if self._shared is not None else self.feedback_basis,
-            data.epochs,
-            data.mask,
-            {name: offset for name, (offset, _) in scales.items()},
-            {name: largest for name, (_, largest) in scales.items()},
-        )
-        self.free = self._free(connected)
-        self.penalty = self._penalty(kind, penalise_feedback)
-        self.find_fitted()
+    design: Design
+    observations: Observations
+    feedback_basis: Basis | None
+    free: NDArray[np.bool_]
+    penalty: BlockPenalty
+    penalty_name: str
+    shared: NDArray[np.int64] | None
+    counts: NDArray[Any]
 
-    def _leave_to_feedback(self, connected, connect, is_penalised):
-        """Remove each neuron's own train from `connected` if the feedback kernel already covers it.
+    @property
+    def data(self) -> RecordedData:
+        """What is fitted."""
+        return self.design.data
 
-        Only if the user has not set the connections, and no kernel is lost.  Return for each
-        kernel which sources are the neurons' own trains, shape (n_source, n).
-        """
-        owns: dict[str, NDArray[np.bool_]] = {}
-        if self.feedback_basis is None or not self.inputs:
-            return owns
-        arbitrary = []
-        trains = fingerprints(self.outputs)
-        for name, x in self.inputs.items():
-            own = owns[name] = fingerprints(x)[:, np.newaxis] == trains
-            if not np.any(own & connected[name]):
-                continue
-            own_rank, both_rank = _ranks(self.feedback_basis.matrix, self.kernels[name].matrix)
-            if both_rank == own_rank and name not in connect:
-                connected[name] &= ~own
-            elif both_rank < own_rank + np.linalg.matrix_rank(self.kernels[name].matrix):
-                arbitrary.append(name)
-        # A penalty would determine the split.
-        if arbitrary and not is_penalised:
-            warn(
-                f"the kernels {arbitrary} couple neurons with themselves, and the feedback kernel can "
-                "form part of the same: the fit has split the two arbitrarily. Pass connect="
-                f"{{{arbitrary[0]!r}: 'i != j'}} to leave a neuron's effect on itself to the feedback, "
-                "or leave feedback_basis out",
-                RuntimeWarning,
-            )
-        return owns
+    @property
+    def n(self) -> int:
+        """Number of neurons."""
+        return self.design.n
 
-    def _share_with_feedback(self, own, connected, groups):
-        """Let columns of a kernel serve as those of the feedback, if each neuron has some there.
+    @property
+    def fitted(self) -> NDArray[np.int64]:
+        """The neurons that have both spikes and silences, and so a finite bias."""
+        most = self.observations.largest * self.design.n_rows
+        return np.flatnonzero((self.counts > 0) & (self.counts < most))
 
-        Not if the user has put them into a group with other sources.
-        """
-        self._shared: tuple[str, NDArray[np.int64]] | None = None
-        for name, found in own.items():
-            # Where a neuron's own train has weights in the kernel, both are needed.
-            there = found & ~connected[name]
-            same = np.array_equal(self.kernels[name].matrix, self.feedback_basis.matrix)
-            if same and name not in groups and there.any(axis=0).all():
-                self._shared = name, there.argmax(axis=0)
-                return
+    def problem(self, neurons: NDArray[np.int64]) -> Problem:
+        """Return what is maximised for some of the neurons."""
+        penalty = self.penalty.of(neurons)
+        return Problem(self.design, self.observations, neurons, self.free[neurons], penalty)
 
-    def _free(self, connected):
-        free = self.design.free(connected)
-        if self._shared is not None:
-            free[np.arange(self.n)[:, np.newaxis], self._shared_columns()] = True
-        return free
-
-    def _shared_columns(self):
-        """Return the columns of a kernel that serve as each neuron's feedback, (n, n_basis)."""
-        name, sources = self._shared
-        return self.design.columns[name][:, sources].T
-
-    def _penalty(self, kind: type[Penalty], penalise_feedback: bool) -> Penalty:
-        columns = self._groups()
-        if self.design.n_own:
-            columns.append(np.arange(self.design.n_common, self.design.n_parameters))
-        blocks = kind.blocks_of(columns)
-        sizes = np.zeros((self.n, len(blocks)), dtype=np.int64)
-        for number, block in enumerate(blocks):
-            sizes[:, number] = self.free[:, block].sum(axis=1)
-        factors = kind.factors_of(sizes)
-        if not penalise_feedback:
-            own = np.zeros_like(self.free)
-            own[:, self.design.n_common :] = True
-            if self._shared is not None:
-                own[np.arange(self.n)[:, np.newaxis], self._shared_columns()] = True
-            for number, block in enumerate(blocks):
-                factors[own[:, block].any(axis=1), number] = 0.0
-        return kind(blocks, factors, self.design.n_parameters)
-
-    def _groups(self) -> list[NDArray[np.int64]]:
-        """Return the columns of each group of sources."""
-        return [
-            self.design.columns[name][:, own == label].T.ravel()
-            for name, own in self._labels.items()
-            for label in range(own.max(initial=-1) + 1)
-        ]
+    def with_strength(self, strength: float) -> "FitTask":
+        """Return the same task with another strength of the penalty."""
+        return replace(self, penalty=replace(self.penalty, strength=float(strength)))
 
     def with_mask(self, mask: NDArray[np.bool_]) -> "FitTask":
         """Return the same task with other steps that count."""
-        other = copy.copy(self)
-        other.design = self.design.with_mask(mask)
-        other.find_fitted()
-        return other
+        design = self.design.with_mask(mask)
+        return replace(self, design=design, counts=design.counts())
 
-    def find_fitted(self) -> None:
-        """Count the spikes, and find the neurons that can be fitted."""
-        self.counts = self.design.counts()
-        self.fitted = np.flatnonzero((self.counts > 0) & (self.counts < self.design.n_rows))
-
+    @cached_property
     def start(self) -> NDArray[np.float64]:
-        """Return parameters (n, n_parameters) without weights, with each neuron's rate.
+        """Parameters (n, n_parameters) without weights, with each neuron's rate.
 
         A neuron that never spikes gets the rate of half a spike.
         """
         parameters = np.zeros((self.n, self.design.n_parameters))
-        parameters[:, 0] = bias_of_rate(self.rates(), self.activation)
+        parameters[:, 0] = self.observations.potential(self.rates())
         return parameters
 
     def rates(self) -> NDArray[np.float64]:
-        """Return the rates of the neurons in spikes a step, above 0 and below 1."""
-        return rates_within_bounds(self.counts, self.design.n_rows)
+        """Return the rates of the neurons in spikes per step, which a finite bias can explain."""
+        return self.observations.rates(self.counts, self.design.n_rows)
 
     def warn_of_silence(self) -> None:
         """Warn of neurons that cannot be fitted."""
@@ -208,7 +103,7 @@ class FitTask:
             (0, "never spike", "half a spike"),
             (self.design.n_rows, "always spike", "half a step without a spike"),
         ):
-            silent = np.flatnonzero(self.counts == count).tolist()
+            silent = np.setdiff1d(np.flatnonzero(self.counts == count), self.fitted).tolist()
             if silent:
                 warn(
                     f"outputs: the neurons {silent} {problem} in the steps that count, so their best bias "
@@ -217,53 +112,171 @@ class FitTask:
                     RuntimeWarning,
                 )
 
-    def population(self, parameters: NDArray[np.float64]) -> GLMPopulation:
+    def population(self, parameters: NDArray[np.float64]) -> PopulationParameters:
         """Return the population with these parameters, shape (n, n_parameters)."""
         bias, weights, own = self._by_name(self.design.uncentred(parameters))
-        return GLMPopulation(
-            bias, self.kernels, weights, self.feedback_basis, own, self.activation, self.dt
-        )
+        strength = self.penalty.strength
+        moved_by = f"a penalty ({self.penalty_name}, strength {strength:g})" if strength > 0 else None
+        return PopulationParameters(
+            bias, self.design.kernels, weights, self.feedback_basis, own, self.observations, self.data.dt,
+            moved_by,
+        )  # fmt: skip
 
     def kernels_of(self, parameters: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
         """Return the kernels (n_source, n, window) of parameters, and "feedback" (n, window) if there is any."""
         _, weights, own = self._by_name(parameters)
-        kernels = {name: basis.kernels(weights[name]) for name, basis in self.kernels.items()}
+        kernels = {name: basis.kernels(weights[name]) for name, basis in self.design.kernels.items()}
         if self.feedback_basis is not None:
             kernels["feedback"] = self.feedback_basis.kernels(own)
         return kernels
 
     def _by_name(self, parameters):
         """Return bias, weights and feedback weights, wherever the design has these columns."""
-        shared = None
-        parameters = parameters.copy()
-        if self._shared is not None:
-            everyone, columns = np.arange(self.n)[:, np.newaxis], self._shared_columns()
-            shared = parameters[everyone, columns]
-            parameters[everyone, columns] = 0.0
-        bias, weights, own = self.design.by_name(parameters)
-        return bias, weights, own if shared is None else shared
+        if self.shared is None:
+            return self.design.by_name(parameters)
+        everyone, parameters = np.arange(self.n)[:, np.newaxis], parameters.copy()
+        own = parameters[everyone, self.shared]
+        parameters[everyone, self.shared] = 0.0
+        return *self.design.by_name(parameters)[:2], own
 
 
-def checked_strength(strength: Any, name: str = "strength") -> float:
-    """Return the strength of a penalty."""
-    return real(strength, name, 0)
+def task_of(
+    outputs: Any,
+    inputs: Any,
+    kernels: Basis | Mapping[str, Basis] | None,
+    feedback_basis: Basis | None,
+    activation: str | Activation,
+    observations: str | Observations,
+    penalty: Penalty,
+    strength: float,
+    groups: Mapping[str, ArrayLike] | None,
+    penalise_feedback: bool,
+    mask: Any,
+    epochs: Epochs,
+    connect: Mapping[str, Any] | None,
+    dt: Quantity | None,
+) -> FitTask:
+    """Return the task that the arguments of `fit_population` describe."""
+    bases = kernels_by_name({} if kernels is None and inputs is None else kernels)
+    if outputs is None:
+        raise TypeError("outputs must be an array of the shape (T, n), got None")
+    penalise_feedback = flag(penalise_feedback, "penalise_feedback")
+    if feedback_basis is not None:
+        as_basis(feedback_basis, "feedback_basis")
+    model = observations_of(observations, activation)
+    data = recorded(
+        outputs, inputs, bases, model, dt, mask, epochs,
+        window=longest_window([*bases.values(), feedback_basis]), to_fit=True,
+    )  # fmt: skip
+    require_steps_of_bases(bases, feedback_basis, data.dt)
+    connected, labels = _connected(connect, data), _labels(groups, data)
+    own = {} if feedback_basis is None else _own_trains(data)
+    may_split = strength > 0  # a penalty determines how a kernel is split
+    _leave_to_feedback(own, connected, bases, feedback_basis, connect or {}, may_split)
+    shared = _shared(own, connected, bases, feedback_basis, groups or {})
+    design = Design(data, bases, None if shared else feedback_basis, model.dtype, is_centred=True)
+    free = design.free(connected)
+    columns = None
+    if shared:
+        name, sources = shared
+        columns = design.columns[name][:, sources].T
+        free[np.arange(data.n)[:, np.newaxis], columns] = True
+    of_groups = [
+        design.columns[name][:, own_labels == label].T.ravel()
+        for name, own_labels in labels.items()
+        for label in range(own_labels.max(initial=-1) + 1)
+    ]
+    spared = np.zeros_like(free)
+    if not penalise_feedback:
+        spared[:, design.n_common :] = True
+        if columns is not None:
+            spared[np.arange(data.n)[:, np.newaxis], columns] = True
+    bound = _bound(penalty, strength, design, of_groups, free, spared)
+    return FitTask(design, model, feedback_basis, free, bound, penalty.name, columns, design.counts())
 
 
-def _connected(connect, n_sources, n):
+def _own_trains(data):
+    """Return for each kernel which sources are the neurons' own trains, shape (n_source, n)."""
+    if not data.inputs:
+        return {}
+    trains = fingerprints(data.outputs)
+    return {name: fingerprints(x)[:, np.newaxis] == trains for name, x in data.inputs.items()}
+
+
+def _leave_to_feedback(own, connected, kernels, feedback_basis, connect, may_split):
+    """Remove each neuron's own train from `connected` if the feedback kernel already covers it.
+
+    Only if the user has not set the connections, and no kernel is lost.
+    """
+    arbitrary = []
+    for name, found in own.items():
+        if not np.any(found & connected[name]):
+            continue
+        own_rank, both_rank = ranks(feedback_basis.matrix, kernels[name].matrix)
+        if both_rank == own_rank and name not in connect:
+            connected[name] &= ~found
+        elif both_rank < own_rank + np.linalg.matrix_rank(kernels[name].matrix):
+            arbitrary.append(name)
+    if arbitrary and not may_split:
+        warn(
+            f"the kernels {arbitrary} couple neurons with themselves, and the feedback kernel can "
+            "form part of the same: the fit has split the two arbitrarily. Pass connect="
+            f"{{{arbitrary[0]!r}: 'i != j'}} to leave a neuron's effect on itself to the feedback, "
+            "or leave feedback_basis out",
+            RuntimeWarning,
+        )
+
+
+def _shared(own, connected, kernels, feedback_basis, groups):
+    """Return a kernel whose columns can serve as those of the feedback, and each neuron's source there; or None.
+
+    Not if the user has put them into a group with other sources.
+    """
+    for name, found in own.items():
+        # Where a neuron's own train has weights in the kernel, both are needed.
+        there = found & ~connected[name]
+        same = np.array_equal(kernels[name].matrix, feedback_basis.matrix)
+        if same and name not in groups and there.any(axis=0).all():
+            return name, there.argmax(axis=0)
+    return None
+
+
+def _bound(penalty, strength, design, groups, free, spared):
+    """Return a penalty on the free parameters; blocks with `spared` ones are not penalised."""
+    columns = list(groups)
+    if design.n_own:
+        columns.append(np.arange(design.n_common, design.n_parameters))
+    if not penalty.by_group:
+        columns = [group[[k]] for group in columns for k in range(len(group))]
+    sizes = np.zeros((design.n, len(columns)), dtype=np.int64)
+    is_spared = np.zeros(sizes.shape, dtype=bool)
+    for number, block in enumerate(columns):
+        sizes[:, number] = free[:, block].sum(axis=1)
+        is_spared[:, number] = spared[:, block].any(axis=1)
+    factors = []
+    for of_sizes in penalty.of_norm, penalty.of_square:
+        values = np.where((sizes == 0) | is_spared, 0.0, of_sizes(sizes))
+        if not (np.isfinite(values) & (values >= 0)).all():
+            raise ValueError(f"penalty: {of_sizes.__name__} must return numbers of at least 0")
+        factors.append(values)
+    return BlockPenalty(columns, *factors, design.n_parameters, strength)
+
+
+def _connected(connect, data):
     """Return for each kernel which pairs have weights, shape (n_source, n)."""
     connect = {} if connect is None else connect
-    if not isinstance(connect, dict) or not set(connect) <= set(n_sources):
-        raise ValueError(f"connect must be a dict with keys among {list(n_sources)}, got {connect!r}")
+    if not isinstance(connect, dict) or not set(connect) <= set(data.inputs):
+        raise ValueError(f"connect must be a dict with keys among {list(data.inputs)}, got {connect!r}")
     connected = {}
-    for name, n_source in n_sources.items():
-        connected[name] = np.zeros((n_source, n), dtype=bool)
-        connected[name][find_pairs(connect.get(name, True), n_source, n)] = True
+    for name, x in data.inputs.items():
+        connected[name] = np.zeros((x.n_units, data.n), dtype=bool)
+        connected[name][find_pairs(connect.get(name, True), x.n_units, data.n)] = True
     return connected
 
 
-def _labels(groups, inputs):
+def _labels(groups, data):
     """Return for each kernel the number of the group of each source."""
-    labels = {name: np.arange(x.n_units) for name, x in inputs.items()}
+    labels = {name: np.arange(x.n_units) for name, x in data.inputs.items()}
     if groups is None:
         return labels
     if not isinstance(groups, Mapping) or not set(groups) <= set(labels):
@@ -279,7 +292,9 @@ def _labels(groups, inputs):
     return labels
 
 
-def _ranks(first, second):
+def ranks(
+    first: NDArray[np.float64], second: NDArray[np.float64]
+) -> tuple[np.integer[Any], np.integer[Any]]:
     """Return the ranks of the first basis, and of both together."""
     both = stacked([first, second])
     both = both / np.maximum(np.abs(both).max(axis=0), np.finfo(float).tiny)

@@ -6,14 +6,16 @@ the inputs vary along it by far less than white noise of the same variance would
 chance would move the potentials by one or more if the input were that noise.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..support.workers import Workers
 from .design import Design
+from .objective import total
 
 #: The inputs vary along an undetermined direction by less than this fraction of what white noise would,
 #: and the information about it is less than that of the second number of steps of Fisher weight 1.
@@ -69,25 +71,15 @@ class Undetermined:
         return (
             f"of the {self.n_functions} functions of {names}, {self.n_combinations} "
             f"{'combination has' if self.n_combinations == 1 else 'combinations have'} next to no "
-            f"information ({'neuron' if len(self.neurons) == 1 else 'neurons'} {_listed(self.neurons)})"
+            f"information ({'neuron' if len(self.neurons) == 1 else 'neurons'} "
+            f"{listed(self.neurons, 6, ', ', ' and')})"
         )
 
 
-def _listed(numbers):
-    shown = ", ".join(map(str, numbers[:6]))
-    return f"{shown} and {len(numbers) - 6} more" if len(numbers) > 6 else shown
-
-
-@dataclass(frozen=True)
-class _Moments:
-    """Products of columns, from some of the steps but divided by the number of all; and variances and mean
-    squares of sources.
-    """
-
-    products: NDArray[np.float64] | None
-    by_source: dict[str, NDArray[np.float64]]
-    variances: dict[str, NDArray[np.float64]]
-    squares: dict[str, NDArray[np.float64]]
+def listed(items: Sequence[Any], most: int, between: str, last: str) -> str:
+    """Return the first items as text, and how many more there are."""
+    shown = between.join(map(str, items[:most]))
+    return f"{shown}{last} {len(items) - most} more" if len(items) > most else shown
 
 
 def undetermined_directions(
@@ -120,9 +112,9 @@ def undetermined_directions(
     limits = np.minimum(_LEAST_VARIATION, _LEAST_INFORMATION / np.maximum(weights, _LEAST_INFORMATION))
     # What varies enough in some of the blocks does so in all of them: sums of squares only grow.
     for blocks in design.blocks[::_FIRST], design.blocks:
-        moments = _moments(design, blocks, sums, all_together, workers)
-        sources = list(_sources(design, moments))
-        smallest = _smallest_together(design, sources, moments.products)
+        products, by_source = _moments(design, blocks, all_together, workers)
+        sources = list(_sources(design, by_source, sums))
+        smallest = _smallest_together(design, sources, products)
         lowest = min([smallest, *(source.values[0] for source in sources)])
         if lowest >= limits.max(initial=0.0):
             return [], np.zeros((design.n, design.n_parameters, 0))
@@ -130,7 +122,7 @@ def undetermined_directions(
     axes: list[list[NDArray[np.float64]]] = []
     for neuron, limit in enumerate(limits.tolist()):
         axes.append([])
-        for *what, own in _of_neuron(design, moments, sources, used[neuron], limit, smallest < limit):
+        for *what, own in _of_neuron(design, products, sources, used[neuron], limit, smallest < limit):
             merged.setdefault(tuple(what), []).append(neuron)
             axes[-1].append(own)
     found = [
@@ -151,19 +143,23 @@ def _sums(design, workers):
 
     def of_block(block):
         sums = {}
-        for name, series in design.inputs.items():
+        for name, series in design.data.inputs.items():
             x = np.concatenate([series.read(start, stop) for _, start, stop in block]).astype(float)
-            if design.mask is not None:
-                x = x[np.concatenate([design.mask[start:stop] for _, start, stop in block])]
+            if design.data.mask is not None:
+                x = x[np.concatenate([design.data.mask[start:stop] for _, start, stop in block])]
             sums[name] = np.stack([np.ones(len(x)) @ x, np.einsum("tn,tn->n", x, x)])
         return sums
 
-    total = _total(workers.map(of_block, design.blocks))
-    means = {name: own / design.n_rows for name, own in total.items()}
+    sums = total(workers.map(of_block, design.blocks))
+    means = {name: own / design.n_rows for name, own in sums.items()}
     return {name: np.stack([own[1] - np.square(own[0]), own[1]]) for name, own in means.items()}
 
 
-def _moments(design, blocks, sums, all_together, workers):
+def _moments(design, blocks, all_together, workers):
+    """Return products of all columns, or None, and by kernel those of each source.
+
+    They come from some of the steps, but are divided by the number of all.
+    """
     nobody = np.empty(0, dtype=np.int64)
 
     def of_block(block):
@@ -177,34 +173,18 @@ def _moments(design, blocks, sums, all_together, workers):
                 by_source[name] = parts @ parts.swapaxes(1, 2)
         return len(common), common.sum(axis=0), products, by_source
 
-    n_rows, total, products, by_source = _total(workers.map(of_block, blocks))
-    mean, n = total / n_rows, design.n_rows
+    n_rows, whole, products, by_source = total(workers.map(of_block, blocks))
+    mean, n = whole / n_rows, design.n_rows
     if products is not None:
-        products = (products - np.outer(mean, total)) / n
-        for name, columns in design.columns.items():
-            own = columns.T
+        products = (products - np.outer(mean, whole)) / n
+    for name, columns in design.columns.items():
+        own = columns.T
+        if products is not None:
             by_source[name] = products[own[:, :, np.newaxis], own[:, np.newaxis, :]]
-    else:
-        for name, columns in design.columns.items():
-            own, means = total[columns.T], mean[columns.T]
-            by_source[name] = (by_source[name] - means[:, :, np.newaxis] * own[:, np.newaxis, :]) / n
-    variances = {name: own[0] for name, own in sums.items()}
-    return _Moments(products, by_source, variances, {name: own[1] for name, own in sums.items()})
-
-
-def _total(parts):
-    total = None
-    for part in parts:
-        total = part if total is None else _added(total, part)
-    return total
-
-
-def _added(first, second):
-    if isinstance(first, dict):
-        return {name: first[name] + second[name] for name in first}
-    if isinstance(first, tuple):
-        return tuple(_added(a, b) for a, b in zip(first, second))
-    return None if first is None else first + second
+        else:
+            outer = mean[own][:, :, np.newaxis] * whole[own][:, np.newaxis, :]
+            by_source[name] = (by_source[name] - outer) / n
+    return products, by_source
 
 
 @dataclass(frozen=True)
@@ -219,50 +199,55 @@ class _Source:
         Combinations of functions along which white noise of the source's variance varies by 1.
     values : ndarray of float, shape (m,)
         The variance of the data along them, in increasing order.
+    is_silent : bool
+        Whether it is always 0.
     """
 
     name: tuple[str, int]
     columns: NDArray[np.int64]
     axes: NDArray[np.float64]
     values: NDArray[np.float64]
+    is_silent: bool
+
+    def among(self, n_columns: int) -> NDArray[np.float64]:
+        """Return the axes among so many columns, shape (n_columns, m)."""
+        axes = np.zeros((n_columns, self.axes.shape[1]))
+        axes[self.columns] = self.axes
+        return axes
 
 
-def _sources(design, moments):
+def _sources(design, by_source, sums):
     for name, columns in design.columns.items():
         basis = design.kernels[name].matrix
         values, vectors = np.linalg.eigh(basis.T @ basis)
         kept = values > _FLAT * values[-1]
         whitened = vectors[:, kept] / np.sqrt(values[kept])
-        for source, variance in enumerate(moments.variances[name]):
-            if variance <= _CONSTANT * moments.squares[name][source]:
-                n_basis = len(columns)
-                yield _Source((name, source), columns[:, source], np.eye(n_basis), np.zeros(n_basis))
-                continue
-            axes = whitened / np.sqrt(variance)
-            found, turned = np.linalg.eigh(axes.T @ moments.by_source[name][source] @ axes)
-            yield _Source((name, source), columns[:, source], axes @ turned, found)
+        for source, (variance, square) in enumerate(sums[name].T):
+            axes, found = np.eye(len(columns)), np.zeros(len(columns))
+            if variance > _CONSTANT * square:
+                axes = whitened / np.sqrt(variance)
+                found, turned = np.linalg.eigh(axes.T @ by_source[name][source] @ axes)
+                axes = axes @ turned
+            yield _Source((name, source), columns[:, source], axes, found, bool(square == 0))
 
 
-def _of_neuron(design, moments, sources, used, limit, may_replace) -> Iterator[tuple]:
+def _of_neuron(design, products, sources, used, limit, may_replace) -> Iterator[tuple]:
     """Yield sources, numbers of combinations and of functions, silence, and axes (n_parameters, m)."""
     left = []
     for source in sources:
         if not used[source.columns].all():
             continue
-        axes = np.zeros((design.n_parameters, source.axes.shape[1]))
-        axes[source.columns] = source.axes
+        axes = source.among(design.n_parameters)
         n_found = int(np.count_nonzero(source.values < limit))
         if n_found:
-            name, number = source.name
-            silent = bool(moments.squares[name][number] == 0)
-            yield (source.name,), n_found, len(source.columns), silent, axes[:, :n_found]
+            yield (source.name,), n_found, len(source.columns), source.is_silent, axes[:, :n_found]
         left.append((source, axes[:, n_found:]))
     if not may_replace or not left:
         return
     # Kernels of several sources that can replace each other
     axes = np.hstack([own for _, own in left])
     common = axes[: design.n_common]
-    values, turned = np.linalg.eigh(common.T @ moments.products @ common)
+    values, turned = np.linalg.eigh(common.T @ products @ common)
     turned = turned[:, values < limit]
     if not turned.shape[1]:
         return
@@ -279,10 +264,5 @@ def _smallest_together(design, sources, products):
     varying = [source for source in sources if source.values[-1] > 0]
     if products is None or not varying:
         return np.inf
-    axes = np.zeros((design.n_common, sum(source.axes.shape[1] for source in varying)))
-    start = 0
-    for source in varying:
-        stop = start + source.axes.shape[1]
-        axes[source.columns, start:stop] = source.axes
-        start = stop
+    axes = np.hstack([source.among(design.n_common) for source in varying])
     return np.linalg.eigvalsh(axes.T @ products @ axes)[0]

@@ -1,6 +1,7 @@
 """How good and how sure a fit is: scores, rescaled times, standard errors, comparisons."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from sklearn.metrics import log_loss
 import glmbrian as glm
 from glmbrian.interop import Recording
 from glmbrian.population import standard_errors
+from glmbrian.population.design import design_of
 from glmbrian.population.recorded import read
 
 every_activation = pytest.mark.parametrize("activation", ["sigmoid", "probit", "cloglog"])
@@ -68,7 +70,8 @@ def fitted():
 
 def test_data_are_longer_than_a_block(recorded):
     population, x, y = recorded
-    assert len(read(population, y, {"stimulus": x, "coupling": y}).blocks) > 1
+    data = read([population.parameters], y, {"stimulus": x, "coupling": y})
+    assert len(design_of(population.parameters, data).blocks) > 1
 
 
 def test_log_likelihoods_and_score_are_those_of_the_firing_probabilities(recorded):
@@ -359,6 +362,49 @@ def test_criteria_count_parameters_of_connections(fitted):
     assert "AIC" in repr(both) and "<table>" in both._repr_html_()
     masked = glm.compare({"bias": bias}, y, mask=np.arange(len(y)) < 100)
     assert masked.n_steps == 100
+
+
+def test_comparisons_on_other_steps_than_those_of_the_fit_warn(recorded):
+    population, x, y = recorded
+    y, inputs = y[:2000], {"stimulus": x[:2000], "coupling": y[:2000]}
+    mask, epochs = np.arange(2000) >= 20, [(0, 900), (1000, 2000)]
+    bias = glm.fit_population(y, mask=mask, epochs=epochs)
+    fit = glm.fit_population(y, inputs, population.kernels, mask=mask, epochs=epochs)
+    everything = [(0, 1000), (1000, 2000)]
+    for given, others in [
+        (dict(mask=mask, epochs=epochs), False),
+        (dict(mask=mask & ~((np.arange(2000) >= 900) & (np.arange(2000) < 1000))), False),
+        (dict(mask=mask), True),
+        (dict(epochs=epochs), True),
+        (dict(epochs=everything), True),
+    ]:
+        for judge in (
+            lambda **data: glm.compare({"bias": bias, "all": fit}, y, inputs, **data),
+            lambda **data: glm.likelihood_ratio_test(bias, fit, y, inputs, **data),
+        ):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                judge(**given)
+            said = [str(one.message) for one in caught]
+            assert len(said) == 2 * others and all(
+                "was fitted to other steps than these" in one for one in said
+            )
+    whole = glm.fit_population(y)
+    copied = pickle.loads(pickle.dumps(bias))  # does not remember its data
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        glm.compare({"whole": whole, "copy": copied}, y, epochs=everything)
+
+
+def test_models_are_compared_on_data_that_fit_all(fitted):
+    fit, inputs, y = fitted
+    kernel = {"stimulus": glm.IndicatorBasis(1)}
+    two = glm.GLMPopulation([-1.0] * 2, kernel, np.zeros((2, 2, 1)))
+    with pytest.raises(ValueError, match=r"^inputs\['stimulus'\] cannot be for all models"):
+        glm.compare({"one": fit, "two": two}, y, inputs)
+    slow, fast = (glm.GLMPopulation([-1.0] * 2, {}, {}, dt=dt) for dt in (2 * ms, 1 * ms))
+    with pytest.raises(ValueError, match="^models must have the same step"):
+        glm.compare({"slow": slow, "fast": fast}, y)
 
 
 def test_likelihood_ratios_of_true_smaller_models_are_chi_squared():

@@ -12,7 +12,9 @@ import glmbrian as glm
 from glmbrian import learning
 from glmbrian.interop import Recording, from_pynapple
 from glmbrian.population.design import Design
-from glmbrian.population.objective import evaluate
+from glmbrian.population.objective import Problem, evaluate
+from glmbrian.population.observations import Bernoulli
+from glmbrian.population.recorded import RecordedData
 from glmbrian.population.series import ArraySeries
 from glmbrian.support.workers import Workers
 
@@ -90,14 +92,18 @@ def test_gradient_is_that_of_the_rate_rule(seed, n, n_source, n_steps, activatio
         x, y, basis.matrix, feedback.matrix, w, v, bias, activation
     )
     series = {"stimulus": ArraySeries(x)}
-    design = Design(series, {"stimulus": basis}, ArraySeries(y), feedback, [(0, n_steps)])
+    data = RecordedData(series, ArraySeries(y), [(0, n_steps)], largest={"stimulus": np.ones(n_source)})
+    design = Design(data, {"stimulus": basis}, feedback)
     parameters = np.hstack([bias[:, np.newaxis], w.transpose(1, 2, 0).reshape(n, -1), v])
     with Workers() as workers:
-        got = evaluate(design, np.arange(n), parameters, glm.get_activation(activation), workers)
+        observations = Bernoulli(glm.get_activation(activation))
+        free = np.ones(parameters.shape, dtype=bool)
+        problem = Problem.plain(design, observations, np.arange(n), free)
+        got = evaluate(problem, parameters, workers)
     by_function = grad_w.transpose(1, 2, 0).reshape(n, -1)
     want = np.hstack([grad_bias[:, np.newaxis], by_function, grad_v])
     np.testing.assert_allclose(got.gradient, want, rtol=1e-9, atol=1e-9)
-    assert got.value.sum() == pytest.approx(value, rel=1e-9)
+    assert got.log_likelihood.sum() == pytest.approx(value, rel=1e-9)
 
 
 def test_fit_ends_at_the_maximum_near_the_truth(recorded):

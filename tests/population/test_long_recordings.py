@@ -15,6 +15,7 @@ import glmbrian as glm
 from glmbrian.interop import Recording
 from glmbrian.population import maximiser
 from glmbrian.population.design import Design
+from glmbrian.population.recorded import RecordedData
 from glmbrian.population.series import ArraySeries
 from glmbrian.support.workers import Workers
 
@@ -50,9 +51,9 @@ def test_columns_are_filtered_inputs(window):
     basis, feedback = glm.CustomBasis(rng.normal(size=(window, 2))), glm.CustomBasis([[1.0], [2.0]])
     x, y = rng.normal(size=(40_000, 3)), rng.random((40_000, 2)) < 0.3
     epochs, mask = [(3, 700), (700, 712), (1000, 40_000)], rng.random(40_000) < 0.6
-    design = Design(
-        {"x": ArraySeries(x)}, {"x": basis}, ArraySeries(y), feedback, epochs, mask, {"x": np.ones(3)}
-    )
+    ones = {"x": np.ones(3)}
+    data = RecordedData({"x": ArraySeries(x)}, ArraySeries(y), epochs, mask, largest=ones, offsets=ones)
+    design = Design(data, {"x": basis}, feedback, is_centred=True)
     expected, own = np.zeros((40_000, 2, 3)), np.zeros((40_000, 1, 2))
     for start, stop in epochs:
         for lag in range(1, min(window, stop - start - 1) + 1):

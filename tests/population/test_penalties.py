@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 import glmbrian as glm
 from glmbrian.core.likelihoods import filtered_in_chunks
-from glmbrian.population import fitting, maximiser
+from glmbrian.population import Penalty, fitting, maximiser
 
 BASIS = glm.RaisedCosineBasis(3, 6)
 N_SOURCE, N = 5, 2
@@ -229,6 +229,68 @@ def test_bad_argument_is_named(change, says):
     good = dict(outputs=np.tile([[0], [1]], (5, 1)), inputs=np.ones((10, 1)), kernels=BASIS)
     with pytest.raises((TypeError, ValueError), match=f"^{says}"):
         glm.fit_population(**{**good, **change})
+
+
+# A penalty of the user's own
+
+
+class ElasticNet(Penalty):
+    """A part of the lasso, and the rest a ridge."""
+
+    name = "elastic net"
+
+    def __init__(self, l1_ratio):
+        self.l1_ratio = l1_ratio
+
+    def of_norm(self, sizes):
+        return np.full(sizes.shape, self.l1_ratio)
+
+    def of_square(self, sizes):
+        return np.full(sizes.shape, 1 - self.l1_ratio)
+
+
+def test_elastic_net_reaches_the_optimum_of_scikit_learn(data):
+    x, y = data
+    X = columns(x, BASIS)
+    zeros = []
+    for strength, ratio in [(20.0, 0.7), (5.0, 0.3), (5.0, 1.0), (5.0, 0.0)]:
+        fitted = glm.fit_population(y, x, BASIS, penalty=ElasticNet(ratio), strength=strength)
+        assert fitted.fit_.status == ["converged"] * N and fitted.fit_.penalty == "elastic net"
+        assert fitted.fit_.gradient.max() < 1e-4
+        zeros.append(np.count_nonzero(fitted.weights["stimulus"] == 0))
+        for i in range(N):
+            other = LogisticRegression(
+                C=1 / strength, l1_ratio=ratio, penalty="elasticnet", solver="saga", tol=1e-12,
+                max_iter=100_000,
+            )  # fmt: skip
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of scikit-learn, which renames arguments
+                other.fit(X, y[:, i])
+            np.testing.assert_allclose(
+                fitted.weights["stimulus"][:, i].ravel(), other.coef_[0], atol=2e-5
+            )
+            assert fitted.bias[i] == pytest.approx(other.intercept_[0], abs=2e-5)
+    assert zeros[0] > zeros[1] > zeros[3] == 0
+    ridge = glm.fit_population(y, x, BASIS, penalty="ridge", strength=5.0)
+    np.testing.assert_array_equal(fitted.weights["stimulus"], ridge.weights["stimulus"])
+
+
+def test_strength_of_a_penalty_of_ones_own_is_chosen_and_its_factors_are_checked(data):
+    x, y = data
+    selection = glm.select_strength(y, x, BASIS, penalty=ElasticNet(0.5), n_folds=3)
+    strongest = selection.strengths[0]
+    fits = [
+        glm.fit_population(y, x, BASIS, penalty=ElasticNet(0.5), strength=factor * strongest)
+        for factor in (1.001, 0.98)
+    ]
+    assert [fit.weights["stimulus"].any() for fit in fits] == [False, True]
+    assert selection.population.fit_.penalty == "elastic net"
+    assert selection.population.moved_by == f"a penalty (elastic net, strength {selection.best:g})"
+    for bad in -0.5, np.nan:
+        with pytest.raises(ValueError, match="^penalty: of_norm must return numbers of at least 0"):
+            glm.fit_population(y, x, BASIS, penalty=ElasticNet(bad), strength=1.0)
+    with pytest.raises(TypeError, match="^strength must be given"):
+        glm.fit_population(y, x, BASIS, penalty=ElasticNet(0.5))
 
 
 # The strength

@@ -10,7 +10,7 @@ from scipy.stats import nbinom
 
 import glmbrian as glm
 from glmbrian.population import stabilising
-from glmbrian.population.rate_map import RateMap
+from glmbrian.population.stability import RateMap
 
 every_activation = pytest.mark.parametrize("activation", ["sigmoid", "probit", "cloglog"])
 
