@@ -210,7 +210,7 @@ def _sources():
     package = resources.files("glmbrian")
     return {
         f"{folder}/{file.name}": file.read_text()
-        for folder in ("brian", "core", "devices", "native", "support", "training")
+        for folder in ("brian", "brian/internals", "core", "devices", "native", "support", "training")
         for file in (package / folder).iterdir()
         if file.name.endswith((".py", ".hpp"))
     }
