@@ -197,6 +197,16 @@ def test_evaluate_checks_that_classes_match(labels, arguments, message, capsys):
     assert f"glmbrian evaluate: error: {message}" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", ["evaluate", "attack"])
+@pytest.mark.parametrize("labels, n_inputs", [(["a", "b"] * 2, 784), ([5, 7] * 2, 10)])
+def test_models_of_other_data(command, labels, n_inputs, capsys):
+    save_model("model.npz", labels, n_inputs)
+    assert main([command, "model.npz", "--device", "runtime", "--n-test", "1"]) == 2
+    error = capsys.readouterr().err
+    assert f"`glmbrian {command}` tests on MNIST digits" in error
+    assert "glmbrian.GLMClassifier.load('model.npz').evaluate(X, y)" in error
+
+
 @pytest.mark.parametrize("labels", [[5, 7] * 2, [5.0, 7.0] * 2])
 def test_evaluate_with_some_of_the_classes(labels, capsys):
     save_model("model.npz", labels)

@@ -167,7 +167,12 @@ from importlib import import_module
 with ThreadPoolExecutor(1) as pool:
     pool.submit(import_module, sys.argv[1]).result()
 """
-    modules = ["brian.neurons", "classifier.classifier", "devices.cpp_standalone", "interop.recording"]
+    modules = [
+        "brian.neurons",
+        "classifier.classifier",
+        "devices.cpp_standalone",
+        "recording.recording",
+    ]
     modules += ["plotting.rasters", "population.fitting", "reproduce.fits", "training.trainer"]
     started = [subprocess.Popen([sys.executable, "-c", script, f"glmbrian.{name}"]) for name in modules]
     assert [process.wait() for process in started] == [0] * len(modules)

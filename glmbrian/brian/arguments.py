@@ -26,6 +26,14 @@ def seconds(value: Any, name: str, shape: tuple | None = ()) -> np.ndarray:
     return finite_array(value, name, shape)
 
 
+def positive_seconds(value: Any, name: str) -> float:
+    """Return a checked time in seconds, which must be above 0."""
+    duration = float(seconds(value, name))
+    if duration <= 0:
+        raise ValueError(f"{name} must be above 0 s, got {duration:g} s")
+    return duration
+
+
 def check_brian_arguments(
     dt: Any = None, clock: Any = None, order: Any = 0, name: Any = "object*"
 ) -> None:

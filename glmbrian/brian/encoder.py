@@ -19,7 +19,8 @@ from ..support.validation import integer
 from .arguments import check_brian_arguments
 from .filters import STEP_COUNT
 from .functions import glm_bernoulli, glm_step
-from .internals import generate_in_double_precision, planned_steps, share_code_of_runs
+from .internals.code_objects import generate_in_double_precision, share_code_of_runs
+from .internals.networks import planned_steps
 from .step_order import step_orders
 from .streams import warn_of_equal_draws
 from .target import add_index_alias, current_target, index_name, shared_flag

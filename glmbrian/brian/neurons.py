@@ -37,17 +37,10 @@ from .filters import (
     trace_names,
 )
 from .functions import glm_uniform, namespace_of
-from .internals import (
-    UnknownName,
-    changed_by_operations,
-    explain_unknown_variables,
-    generate_in_double_precision,
-    refuse_values,
-    run_args,
-    share_code_of_runs,
-    values_taken,
-    warn_of_many_compilers,
-)
+from .internals.arrays import changed_by_operations, run_args
+from .internals.code_objects import generate_in_double_precision, share_code_of_runs
+from .internals.programs import warn_of_many_compilers
+from .internals.views import UnknownName, explain_unknown_variables, refuse_values, values_taken
 from .own_code import check_equations, check_method, check_statements, double_precision_of
 from .ring import RING, add_ring, ring_buffer, ring_values, ring_variables
 from .step_order import POTENTIAL_IS_COMPUTED, check_neurons

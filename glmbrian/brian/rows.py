@@ -14,7 +14,8 @@ from brian2 import Function, get_device
 from numpy.typing import NDArray
 
 from .headers import cpp_header
-from .internals import cpp_data, private_arrays, spike_array
+from .internals.arrays import cpp_data, private_arrays
+from .internals.events import spike_array
 from .operations import new_operation
 from .ring import addresses, cython_header
 from .subgroups import span, whole_group

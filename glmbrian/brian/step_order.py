@@ -11,15 +11,9 @@ from typing import Any
 from brian2 import NetworkOperation
 from brian2.core.variables import ArrayVariable
 
-from .internals import (
-    SCHEDULE,
-    code_of,
-    finds_events,
-    is_pathway,
-    networks_to_run,
-    operations_of,
-    take_values,
-)
+from .internals.events import finds_events
+from .internals.networks import SCHEDULE, code_of, is_pathway, networks_to_run, operations_of
+from .internals.views import take_values
 from .own_code import assigned_names
 
 #: What to do in place of writing to the potential.

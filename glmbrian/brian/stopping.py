@@ -12,16 +12,14 @@ from brian2.groups.subgroup import Subgroup
 
 from ..support.display import Described
 from .arguments import check_brian_arguments
-from .internals import (
+from .internals.code_objects import share_code_of_runs
+from .internals.events import finds_events, require_events, spike_array
+from .internals.networks import network_of
+from .internals.programs import (
     CPP_PROGRAM_CAN_STOP,
     CPP_STOP_RUN,
-    finds_events,
     keep_time_after_stops,
-    network_of,
     read_time_after_program,
-    require_events,
-    share_code_of_runs,
-    spike_array,
 )
 from .operations import new_operation
 from .step_order import step_orders

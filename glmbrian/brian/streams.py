@@ -3,7 +3,7 @@
 from typing import Any
 
 from ..support.validation import warn
-from .internals import networks_with
+from .internals.networks import networks_with
 
 
 def warn_of_equal_draws(group: Any) -> None:

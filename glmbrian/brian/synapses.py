@@ -16,17 +16,15 @@ from ..support.validation import broadcast_array, check_size, choice, finite_arr
 from .arguments import check_brian_arguments
 from .connectivity import check_distinct, evaluate_weights, find_pairs
 from .filters import STEP_COUNT
-from .internals import (
-    changed_by_operations,
-    explain_unknown_variables,
+from .internals.arrays import changed_by_operations, remember_values, run_args
+from .internals.code_objects import (
     generate_in_double_precision,
-    remember_values,
     replace_pathway_code,
-    require_events,
-    run_args,
     share_code_of_runs,
-    time_steps_may_differ,
 )
+from .internals.events import require_events
+from .internals.messages import time_steps_may_differ
+from .internals.views import explain_unknown_variables
 from .neurons import GLMNeurons, channel_names
 from .own_code import (
     check_assignments,

@@ -100,7 +100,7 @@ def _sources():
     package = resources.files("glmbrian")
     return {
         f"{folder}/{file.name}": without_documentation(file.read_text(), Path(file.name).suffix)
-        for folder in ("brian", "core", "devices", "native", "support", "training")
+        for folder in ("brian", "brian/internals", "core", "devices", "native", "support", "training")
         for file in (package / folder).iterdir()
         if file.name.endswith((".py", ".hpp"))
     }

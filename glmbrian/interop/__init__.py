@@ -8,12 +8,12 @@ from ..support.first_import import import_brian
 
 import_brian()
 
+from ..recording.recording import Recording
 from .events import from_tonic
 from .nemos import conditional_intensity, from_nemos, to_nemos
 from .neo import from_neo, to_neo
 from .nwb import from_nwb, to_nwb
 from .pynapple import from_pynapple
-from .recording import Recording
 
 __all__ = [
     "Recording",

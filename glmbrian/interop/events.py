@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from brian2 import Quantity, us
 
-from ..brian.arguments import seconds
+from ..brian.arguments import positive_seconds, seconds
 from ..support.validation import check_shape, integer
-from .recording import positive_seconds
 
 #: A time this close to the end of its step, in steps, belongs to the next one.  Integer times are
 #: exact, so only the step is rounded; real times, perhaps in single precision, are rounded too.

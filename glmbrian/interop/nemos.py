@@ -32,6 +32,7 @@ from ..core.activations import BUILT_IN_ACTIVATIONS, get_activation
 from ..core.bases import CustomBasis
 from ..population.population import GLMPopulation
 from ..support.validation import choice
+from .packages import imported
 
 if TYPE_CHECKING:
     from brian2 import Quantity
@@ -179,7 +180,7 @@ def to_nemos(population: GLMPopulation, model: Any, basis: Any, history: str | N
             f"model has the activation {activation!r}, but the population has "
             f"{population.activation.name!r}"
         )
-    single = not isinstance(model, _nemos().glm.PopulationGLM)
+    single = not isinstance(model, imported("nemos", "NeMoS").glm.PopulationGLM)
     if single and population.n > 1:
         raise ValueError(f"model must be a PopulationGLM for {population.n} neurons")
     if (history is None) != (population.feedback_basis is None):
@@ -263,17 +264,9 @@ def _check_population(population):
         raise TypeError(f"population must be a GLMPopulation, got {population!r}")
 
 
-def _nemos():
-    try:
-        import nemos
-    except ImportError as error:
-        raise ImportError(f"NeMoS is not installed ({error}): pip install '.[interop]'") from error
-    return nemos
-
-
 def _activation(model):
     """Return the name of the activation that corresponds to a NeMoS model."""
-    nemos = _nemos()
+    nemos = imported("nemos", "NeMoS")
     if not isinstance(model, nemos.glm.GLM):
         raise TypeError(f"model must be a GLM or PopulationGLM of NeMoS, got {model!r}")
     expected = {
@@ -307,7 +300,7 @@ def _components(basis, history):
 
     They are in the order of the features.
     """
-    if isinstance(basis, _nemos().basis.TransformerBasis):
+    if isinstance(basis, imported("nemos", "NeMoS").basis.TransformerBasis):
         basis = basis.basis
     if not hasattr(basis, "compute_features"):
         raise TypeError(f"basis must be a basis of NeMoS, got {basis!r}")

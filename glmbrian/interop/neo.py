@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from .recording import Recording, check_recording, observed_part
+from ..recording.observed import observed_part
+from ..recording.recording import Recording, check_recording
+from .packages import imported
 
 
 def from_neo(spikes: Any, t_start: Any = None, t_stop: Any = None) -> Recording | list[Recording]:
@@ -46,7 +48,7 @@ def from_neo(spikes: Any, t_start: Any = None, t_stop: Any = None) -> Recording 
     >>> glm.interop.from_neo(train)                               # doctest: +SKIP
     <Recording: 1 units, 2 spikes, 0. s to 10. ms>
     """
-    neo = _neo()
+    neo = imported("neo", "Neo")
     t_start, t_stop = _in_seconds(t_start), _in_seconds(t_stop)
     if isinstance(spikes, neo.Block):
         spikes = [spikes]
@@ -86,7 +88,7 @@ def to_neo(recording: Recording) -> list:
     >>> [(train.name, train.magnitude.tolist()) for train in trains]  # doctest: +SKIP
     [('a', [0.001, 0.003]), ('b', [])]
     """
-    neo = _neo()
+    neo = imported("neo", "Neo")
     check_recording(recording)
     start, stop = float(recording.t_start), float(recording.t_stop)
     return [
@@ -133,14 +135,6 @@ def _recording(spikes, t_start, t_stop, neo):
         t_start,
         t_stop,
     )
-
-
-def _neo():
-    try:
-        import neo
-    except ImportError as error:
-        raise ImportError(f"Neo is not installed ({error}): pip install '.[interop]'") from error
-    return neo
 
 
 def _seconds(quantity):

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..recording.observed import observed_part
+from ..recording.recording import Recording, check_recording
 from ..support.storage import as_path
 from ..support.validation import plain_array
-from .recording import Recording, check_recording, observed_part
+from .packages import imported
 
 if TYPE_CHECKING:
     from brian2 import Quantity
@@ -68,7 +70,7 @@ def from_nwb(
     >>> recording.trains(2 * ms).shape                            # doctest: +SKIP
     (300000, 2)
     """
-    pynwb = _pynwb()
+    pynwb = imported("pynwb", "pynwb")
     if isinstance(source, pynwb.core.DynamicTable):
         return _read(source, units, t_start, t_stop)
     if isinstance(source, pynwb.NWBFile):
@@ -129,7 +131,7 @@ def to_nwb(
     ...     glm.interop.from_nwb(path)
     <Recording: 2 units, 3 spikes, 0. s to 4. ms>
     """
-    pynwb = _pynwb()
+    pynwb = imported("pynwb", "pynwb")
     check_recording(recording)
     if not isinstance(session_start_time, (datetime, type(None))):
         raise TypeError(f"session_start_time must be a datetime, got {session_start_time!r}")
@@ -152,14 +154,6 @@ def to_nwb(
     # Mode x fails if the file was created in the meantime.
     with pynwb.NWBHDF5IO(os.fspath(target), "x") as file:
         file.write(nwbfile)
-
-
-def _pynwb():
-    try:
-        import pynwb
-    except ImportError as error:
-        raise ImportError(f"pynwb is not installed ({error}): pip install '.[interop]'") from error
-    return pynwb
 
 
 def _units_table(nwbfile):

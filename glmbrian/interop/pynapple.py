@@ -4,7 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .recording import Recording, observed_part
+from ..recording.observed import observed_part
+from ..recording.recording import Recording
+from .packages import imported
 
 if TYPE_CHECKING:
     from brian2 import Quantity
@@ -56,7 +58,7 @@ def from_pynapple(
     >>> glm.interop.from_pynapple(spikes)                         # doctest: +SKIP
     <Recording: 2 units, 3 spikes, 0. s to 10. ms>
     """
-    nap = _pynapple()
+    nap = imported("pynapple", "pynapple", "pynapple")
     if isinstance(spikes, (nap.Ts, nap.Tsd)):
         units = {"0": spikes}
     elif isinstance(spikes, nap.TsGroup):
@@ -82,11 +84,3 @@ def from_pynapple(
         t_start,
         t_stop,
     )
-
-
-def _pynapple():
-    try:
-        import pynapple
-    except ImportError as error:
-        raise ImportError(f"pynapple is not installed ({error}): pip install pynapple") from error
-    return pynapple

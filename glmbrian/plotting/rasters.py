@@ -9,7 +9,7 @@ from brian2 import SpikeMonitor, ms
 from numpy.typing import ArrayLike
 
 from ..devices.problem import Trace
-from ..interop.recording import Recording
+from ..recording.recording import Recording
 from ..support.validation import binary_array, integer, plain_array
 from .monitors import recorded_spikes
 from .style import axes, index_ticks, integer_ticks, label_slice, legend_above, milliseconds, plain

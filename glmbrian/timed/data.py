@@ -2,7 +2,7 @@
 
 Packages have their own objects for series with times and for events.  For each kind there is a
 *reader*, which returns what is read here: `Samples` with a time for each row, or `Events`, which
-still have to be binned.  Each package has a module here that registers its readers, and `interop.recording`
+still have to be binned.  Each package has a module here that registers its readers, and `recording.recording`
 registers that of `Recording`; what no reader takes is an array, which does not know its times.
 """
 

@@ -149,12 +149,6 @@ def test_command_refuses_before_it_measures(no_measuring, tmp_path, monkeypatch,
     assert "compiler" in refused([], capsys)
 
 
-@pytest.mark.parametrize("arguments", [[], ["--quick", "--output", "out"]])
-def test_the_former_command_says_where_it_is(arguments, capsys):
-    assert main(["benchmark", *arguments]) == 2
-    assert "make benchmark" in capsys.readouterr().err
-
-
 def test_cache_command(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("GLMBRIAN_CACHE_DIR", str(tmp_path))
     key = cache.content_key("any")

@@ -1,6 +1,7 @@
 """Spike times, binned trains and Brian groups stand for each other."""
 
 import gc
+import pickle
 import subprocess
 import sys
 
@@ -238,6 +239,17 @@ def test_a_recording_knows_the_step_that_it_came_in():
     for call in (bare.trains, lambda: Recording.from_trains(trains)):
         with pytest.raises(TypeError, match=r"^dt must be given.*1\*ms"):
             call()
+
+
+def test_pickles_of_earlier_versions_load():
+    """They name the module where the class was."""
+    recording = Recording([[1.2, 3] * ms, []], 0 * ms, 4 * ms, ["a", "b"])
+    written = pickle.dumps(recording, protocol=2)
+    assert written.count(b"glmbrian.recording.recording") == 1
+    earlier = written.replace(b"glmbrian.recording.recording", b"glmbrian.interop.recording")
+    loaded = pickle.loads(earlier)
+    assert type(loaded) is Recording and loaded.names == ["a", "b"]
+    np.testing.assert_array_equal(loaded.trains(1 * ms), recording.trains(1 * ms))
 
 
 def test_too_many_steps_are_refused():
