@@ -385,7 +385,7 @@ def _read_part(archive, member, name, allowed):
         raise ValueError(f"{name} must not be an array of objects, nor damaged: {error}") from None
     if array.dtype.kind not in allowed or array.dtype.itemsize == 0:
         raise ValueError(f"{name} must not be an array of {array.dtype}")
-    return array.copy(order="C")
+    return np.asarray(array, order="C")
 
 
 def _checksum(content):

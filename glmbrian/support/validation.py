@@ -56,18 +56,14 @@ def real(
     allowed = " ".join(["a finite number", " and ".join(bounds)]).strip()
     if isinstance(value, _NOT_NUMBERS) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be {allowed}, got {value!r}")
-    too_low = value <= minimum if strict else value < minimum  # type: ignore[operator]
-    too_high = value > maximum or value >= below  # type: ignore[operator]
-    if too_low or too_high or not math.isfinite(_as_float(value)):
-        raise ValueError(f"{name} must be {allowed}, got {value!r}")
-    return float(value)
-
-
-def _as_float(value):
     try:
-        return float(value)
+        number = float(value)
     except OverflowError:
-        return math.inf
+        number = math.inf
+    too_low = number <= minimum if strict else number < minimum
+    if too_low or number > maximum or number >= below or not math.isfinite(number):
+        raise ValueError(f"{name} must be {allowed}, got {value!r}")
+    return number
 
 
 #: The largest number of values in an array that the package makes: 2 GiB in double precision.
