@@ -4,9 +4,12 @@
 IDX file, the format in which MNIST is published.
 """
 
+import contextlib
 import gzip
+import io
 import math
 import operator
+import shutil
 import zlib
 from collections.abc import Iterable
 from os import PathLike
@@ -15,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .support.storage import as_path
+from .support.storage import as_path, reason
 from .support.validation import flag
 
 __all__ = ["MNIST", "load_idx", "load_mnist"]
@@ -36,7 +39,6 @@ _IDX_MAGIC = (
     + ", ".join(f"{code:02x} {dtype.name}" for code, dtype in _IDX_DTYPES.items())
     + f"), then the number of dimensions (01 to {_MAX_NDIM:02x})"
 )
-_CHUNK = 1 << 20
 
 _SIDE = 28  # MNIST images are 28 x 28 pixels
 # Names of the test files: in our subset, and in the original.
@@ -226,27 +228,25 @@ def load_mnist(
 
 def _read_idx(file):
     """Read an IDX file from a Path, or from inside an installed package; see `load_idx`."""
+    name = f"path '{file}'"
     try:
-        if file.is_dir():
-            raise ValueError("it is a folder, not an IDX file")
         raw = file.open("rb")
     except FileNotFoundError:
-        raise FileNotFoundError(f"path '{file}': there is no such file") from None
+        raise FileNotFoundError(f"{name}: there is no such file") from None
+    except IsADirectoryError:
+        raise ValueError(f"{name}: it is a folder, not an IDX file") from None
     except OSError as error:
-        raise type(error)(f"path '{file}': cannot be read: {error.strerror or error}") from None
-    except ValueError as error:
-        raise ValueError(f"path '{file}': {error}") from None
+        raise type(error)(f"{name}: cannot be read: {reason(error)}") from None
     with raw:
         is_gzip = raw.read(2) == b"\x1f\x8b"
         raw.seek(0)
         if not is_gzip:
-            return _parse_idx(raw, f"path '{file}'", "bytes")
+            return _parse_idx(raw, name, "bytes")
         try:
-            with gzip.GzipFile(fileobj=raw) as stream:
-                return _parse_idx(stream, f"path '{file}'", "bytes once unpacked")
+            return _parse_idx(gzip.GzipFile(fileobj=raw), name, "bytes once unpacked")
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise ValueError(
-                f"path '{file}' is damaged or incomplete gzip data ({error}); "
+                f"{name} is damaged or incomplete gzip data ({error}); "
                 "an IDX file may be plain or whole gzip data"
             ) from None
 
@@ -263,11 +263,12 @@ def _parse_idx(stream, name, unit):
         raise ValueError(f"{name} is not an IDX file: it {begins}; {_IDX_MAGIC}")
     dtype, ndim = _IDX_DTYPES[magic[2]], magic[3]
 
+    start = 4 + 4 * ndim
     sizes = stream.read(4 * ndim)
     if len(sizes) < 4 * ndim:
         raise ValueError(
             f"{name} is cut short: a header of {ndim} dimension(s) has "
-            f"{4 + 4 * ndim} bytes, but the file has {4 + len(sizes)} {unit}"
+            f"{start} bytes, but the file has {4 + len(sizes)} {unit}"
         )
     shape = tuple(np.frombuffer(sizes, ">u4").tolist())
     header = f"{dtype.name}, {' x '.join(map(str, shape))}"
@@ -276,23 +277,17 @@ def _parse_idx(stream, name, unit):
 
     # Read in pieces, because a single read would first allocate all that the header
     # claims; and to the end of the file, which also checks gzip's checksum.
-    n_bytes = dtype.itemsize * math.prod(shape)
-    data = bytearray()
-    n_extra = 0
-    while chunk := stream.read(_CHUNK):
-        wanted = n_bytes - len(data)
-        data += chunk[:wanted]
-        n_extra += max(len(chunk) - wanted, 0)
-    n_found = len(data) + n_extra
+    data = io.BytesIO()
+    shutil.copyfileobj(stream, data)
+    n_bytes, n_found = dtype.itemsize * math.prod(shape), data.tell()
     if n_found != n_bytes:
         fault = "is cut short" if n_found < n_bytes else "goes on after its data"
-        start = 4 + 4 * ndim
         raise ValueError(
             f"{name} {fault}: its header ({header}) calls for {start + n_bytes} "
             f"bytes in all, but the file has {start + n_found} {unit}"
         )
     native = dtype.newbyteorder("=")
-    return np.frombuffer(data, dtype).astype(native, copy=False).reshape(shape)
+    return np.frombuffer(data.getbuffer(), dtype).astype(native, copy=False).reshape(shape)
 
 
 def _check_classes(classes):
@@ -305,11 +300,9 @@ def _check_classes(classes):
         items = iter(classes)
     except TypeError:
         raise TypeError(f"classes must be {allowed}, not {classes!r}") from None
-    digits = []
+    digits: list[int] = []
     for item in items:
-        digit = _as_int(item)
-        if digit is None:
-            raise TypeError(f"classes must be {allowed}, but it has {item!r} ({type(item).__name__})")
+        digit = _as_int(item, f"classes must be {allowed}, but it has")
         if not 0 <= digit <= 9:
             raise ValueError(f"classes must be {allowed}, but it has {digit}")
         if digit in digits:
@@ -321,23 +314,20 @@ def _check_classes(classes):
 
 
 def _check_count(value, name):
-    count = _as_int(value)
-    if count is None:
-        raise TypeError(f"{name} must be an integer, 0 or more, not {value!r} ({type(value).__name__})")
+    allowed = f"{name} must be an integer, 0 or more, not"
+    count = _as_int(value, allowed)
     if count < 0:
-        raise ValueError(f"{name} must be an integer, 0 or more, not {count}")
+        raise ValueError(f"{allowed} {count}")
     return count
 
 
-def _as_int(value):
-    """Return `value` as an int if it is a Python or NumPy integer, else None."""
+def _as_int(value, wrong):
+    """Return a Python or NumPy integer as an int, or raise an error that begins with `wrong`."""
     # NumPy 1 accepts its own booleans as integers.
-    if isinstance(value, (bool, np.bool_)):
-        return None
-    try:
-        return operator.index(value)
-    except TypeError:
-        return None
+    if not isinstance(value, (bool, np.bool_)):
+        with contextlib.suppress(TypeError):
+            return operator.index(value)
+    raise TypeError(f"{wrong} {value!r} ({type(value).__name__})")
 
 
 def _shipped_data():
@@ -400,43 +390,22 @@ def _select(folder, split, classes, n, argument):
         if missing:
             raise ValueError(f"classes: '{images_file}' has no images of the digit {missing[0]}")
         chosen = np.flatnonzero(np.isin(labels, classes))
-        return images.reshape(len(images), _SIDE * _SIDE)[chosen], labels[chosen].astype(np.int64)
-    indices = [np.flatnonzero(labels == digit) for digit in classes]
-    for digit, found in zip(classes, indices):
-        if n > len(found):
-            raise ValueError(
-                f"{argument} must be 0 to {min(map(len, indices))} for these classes, "
-                f"not {n}: '{images_file}' has {len(found)} images of the digit {digit}"
-            )
-    chosen = np.stack([found[:n] for found in indices], axis=1).ravel()
-    X = images.reshape(len(images), _SIDE * _SIDE)[chosen]
-    return X, labels[chosen].astype(np.int64)
+    else:
+        indices = [np.flatnonzero(labels == digit) for digit in classes]
+        for digit, found in zip(classes, indices):
+            if n > len(found):
+                raise ValueError(
+                    f"{argument} must be 0 to {min(map(len, indices))} for these classes, "
+                    f"not {n}: '{images_file}' has {len(found)} images of the digit {digit}"
+                )
+        chosen = np.stack([found[:n] for found in indices], axis=1).ravel()
+    return images.reshape(len(images), _SIDE * _SIDE)[chosen], labels[chosen].astype(np.int64)
 
 
 def read_split(folder: Any, split: str) -> tuple[np.ndarray, np.ndarray, Any]:
     """Return the checked images and labels of a split ("train", ...), and the file of images."""
-    files = []
-    for stem in (f"{split}-images-idx3-ubyte", f"{split}-labels-idx1-ubyte"):
-        file = _find(folder, stem)
-        if file is None:
-            raise FileNotFoundError(
-                f"data_dir '{folder}' must have a file {stem} or {stem}.gz (or "
-                f"{stem.replace('-idx', '.idx')}, with a dot)"
-            )
-        files.append(file)
-    images_file, labels_file = files
-    images, labels = map(_read_idx, files)
-
-    if images.dtype != np.uint8 or images.shape[1:] != (_SIDE, _SIDE):
-        raise ValueError(
-            f"'{images_file}' does not hold MNIST images: it must be uint8 of shape "
-            f"(n, {_SIDE}, {_SIDE}), but is {images.dtype} of shape {images.shape}"
-        )
-    if labels.dtype != np.uint8 or labels.ndim != 1:
-        raise ValueError(
-            f"'{labels_file}' does not hold MNIST labels: it must be uint8 of shape "
-            f"(n,), but is {labels.dtype} of shape {labels.shape}"
-        )
+    images, images_file = _read_part(folder, f"{split}-images-idx3-ubyte", "images", (_SIDE, _SIDE))
+    labels, labels_file = _read_part(folder, f"{split}-labels-idx1-ubyte", "labels", ())
     if len(images) != len(labels):
         raise ValueError(
             f"'{images_file}' has {len(images)} images, but '{labels_file}' has "
@@ -449,3 +418,21 @@ def read_split(folder: Any, split: str) -> tuple[np.ndarray, np.ndarray, Any]:
             f"(counted from 0) is {labels[first]}"
         )
     return images, labels, images_file
+
+
+def _read_part(folder, stem, what, shape):
+    """Return an array of uint8 of shape ``(n, *shape)``, and its file."""
+    file = _find(folder, stem)
+    if file is None:
+        raise FileNotFoundError(
+            f"data_dir '{folder}' must have a file {stem} or {stem}.gz (or "
+            f"{stem.replace('-idx', '.idx')}, with a dot)"
+        )
+    array = _read_idx(file)
+    if array.dtype != np.uint8 or array.shape[1:] != shape:
+        wanted = str(("n", *shape)).replace("'", "")
+        raise ValueError(
+            f"'{file}' does not hold MNIST {what}: it must be uint8 of shape {wanted}, "
+            f"but is {array.dtype} of shape {array.shape}"
+        )
+    return array, file

@@ -33,7 +33,7 @@ MOST_BYTES = 300_000_000
 _NAME = re.compile("[0-9a-f]{24}")
 
 #: The file in a program's folder that lists all others.
-_FILE_LIST = "files.json"
+FILE_LIST = "files.json"
 
 
 class _CannotKeep(Exception):
@@ -87,7 +87,7 @@ def find_or_build(key: str, build: Callable[[Path], None]) -> Iterator[Path]:
         except _CannotKeep as problem:
             stack.close()  # frees space
             try:
-                program, is_new = _find_or_build(_temporary_programs, key, build, stack)
+                program, is_new = _find_or_build(temporary_programs, key, build, stack)
             except _CannotKeep as second:
                 raise OSError(
                     f"no folder can hold the compiled program. The cache: {problem}. The folder for "
@@ -145,7 +145,7 @@ def _programs():
 
 
 @functools.cache
-def _temporary_programs():
+def temporary_programs():
     """Return a folder for the programs of this process."""
     stack = contextlib.ExitStack()
     atexit.register(stack.close)
@@ -174,7 +174,7 @@ def _find_or_build(find_folder, key, build, stack):
         raise
     with _folder_problems():
         _list_files(built)
-        stack.callback(os.close, hold(built, alone=False))
+        stack.enter_context(hold(built, alone=False))
         placed = _move_into_place(built, program, stack)
         _remove_oldest(programs)
     return placed, True
@@ -201,16 +201,15 @@ def _find(program, stack):
     OSError
         If something else is in its place, or other users could have written it.
     """
-    try:
-        lock = hold(program, alone=False)
-    except (FileNotFoundError, NotADirectoryError):
-        if os.path.lexists(program):
-            raise OSError(f"{program} was not made by this package; remove it") from None
-        return False
-    except BlockingIOError:
-        return False  # it is being removed
     with contextlib.ExitStack() as own:
-        own.callback(os.close, lock)
+        try:
+            own.enter_context(hold(program, alone=False))
+        except (FileNotFoundError, NotADirectoryError):
+            if os.path.lexists(program):
+                raise OSError(f"{program} was not made by this package; remove it") from None
+            return False
+        except BlockingIOError:
+            return False  # it is being removed
         if not _is_whole(program):
             return False
         # The cache may belong to another user, or be read-only.
@@ -257,11 +256,9 @@ def _require_owner(path, about):
 
 def _list_files(program):
     """Write the list of a program's files, and forbid other users to change them."""
-    (program / _FILE_LIST).write_text(json.dumps(_states(program)))
+    (program / FILE_LIST).write_text(json.dumps(_states(program)))
     for path in _paths(program):
-        mode = path.lstat().st_mode
-        if not stat.S_ISLNK(mode):
-            path.chmod(stat.S_IMODE(mode) & ~(stat.S_IWGRP | stat.S_IWOTH))
+        path.chmod(stat.S_IMODE(path.lstat().st_mode) & ~(stat.S_IWGRP | stat.S_IWOTH))
 
 
 def _is_whole(program):
@@ -277,11 +274,9 @@ def _is_whole(program):
         _require_owner(path, about)
         if about.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not stat.S_ISLNK(about.st_mode):
             raise OSError(f"other users could have changed {path}; remove {program}")
-    file_list = program / _FILE_LIST
     try:
-        if not stat.S_ISREG(file_list.lstat().st_mode):
-            return False
-        return json.loads(file_list.read_text()) == _states(program)
+        states = _states(program)  # first: it raises an error if the list is not a plain file
+        return json.loads((program / FILE_LIST).read_text()) == states
     except (OSError, ValueError, RecursionError):
         return False
 
@@ -299,11 +294,12 @@ def _states(program):
     states = {}
     for path in _paths(program):
         name, mode = str(path.relative_to(program)), path.lstat().st_mode
-        if stat.S_ISDIR(mode) or name in (MARKER, _FILE_LIST):
+        if stat.S_ISDIR(mode):
             continue
         if not stat.S_ISREG(mode):
             raise OSError(f"{path} is not a plain file")  # reading a pipe would never end
-        states[name] = [bool(mode & stat.S_IXUSR), hashlib.sha256(path.read_bytes()).hexdigest()]
+        if name not in (MARKER, FILE_LIST):
+            states[name] = [bool(mode & stat.S_IXUSR), hashlib.sha256(path.read_bytes()).hexdigest()]
     return states
 
 
@@ -339,28 +335,26 @@ def _remove(program):
     OSError
         If the folder cannot be written.
     """
-    lock = hold(program, alone=True)
-    try:
-        with scratch_folder("building", program.parent) as workplace:
-            # After this no other process finds it.
-            program.rename(workplace / "removed")
-    finally:
-        os.close(lock)
+    with hold(program, alone=True), scratch_folder("building", program.parent) as workplace:
+        # After this no other process finds it.
+        program.rename(workplace / "removed")
 
 
 def _remove_oldest(programs):
     """Remove the least recently used programs until the rest take at most `MOST_BYTES`."""
-    ages = {}
-    for program in _kept(programs):
-        # Another process may be removing the same ones.
-        with contextlib.suppress(OSError):
-            ages[program] = program.stat().st_mtime
     total = 0
-    for program in sorted(ages, key=ages.get, reverse=True):
+    for program in sorted(_kept(programs), key=_last_use, reverse=True):
         size = _size(program)
         # The newest stays, whatever its size.
         if total == 0 or total + size <= MOST_BYTES:
             total += size
-            continue
-        with contextlib.suppress(OSError):
-            _remove(program)
+        else:
+            with contextlib.suppress(OSError):
+                _remove(program)
+
+
+def _last_use(program):
+    try:
+        return program.stat().st_mtime
+    except OSError:
+        return 0.0  # another process has removed it

@@ -50,7 +50,7 @@ def watched(
         Its `stdout` is a binary stream of everything the command writes, including errors.
         The command gets no input.
     """
-    process = subprocess.Popen(
+    with subprocess.Popen(
         ["/bin/sh", "-c", _WATCH, "sh", *map(str, command)],
         cwd=cwd,
         env=env,
@@ -58,21 +58,18 @@ def watched(
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,
-    )
-    _running.add(process)
-    try:
-        yield process
-    finally:
-        _running.discard(process)
-        if process.returncode is None:
-            with contextlib.suppress(OSError):  # the group may have just ended
-                os.killpg(process.pid, signal.SIGKILL)
-            # Output ends when the last of them has ended, after which no more files are written.
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.communicate(timeout=_LONGEST_ENDING)
-        process.stdin.close()  # type: ignore[union-attr]
-        process.stdout.close()  # type: ignore[union-attr]
-        process.wait()
+    ) as process:
+        _running.add(process)
+        try:
+            yield process
+        finally:
+            _running.discard(process)
+            if process.returncode is None:
+                with contextlib.suppress(OSError):  # the group may have just ended
+                    os.killpg(process.pid, signal.SIGKILL)
+                # Output ends when the last of them has ended, after which no more files are written.
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.communicate(timeout=_LONGEST_ENDING)
 
 
 def run_watched(

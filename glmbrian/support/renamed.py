@@ -2,17 +2,14 @@
 
 from collections.abc import Callable
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, TypeVar, cast
 
 from .validation import warn
 
-_Parameters = ParamSpec("_Parameters")
-_Result = TypeVar("_Result")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-def renamed(
-    **new_names: str,
-) -> Callable[[Callable[_Parameters, _Result]], Callable[_Parameters, _Result]]:
+def renamed(**new_names: str) -> Callable[[F], F]:
     """Return a decorator that makes a function accept arguments under their former names, too.
 
     Parameters
@@ -21,9 +18,9 @@ def renamed(
         The current name of each argument, by its former name.
     """
 
-    def decorate(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+    def decorate(function: F) -> F:
         @wraps(function)
-        def call(*arguments: _Parameters.args, **named: _Parameters.kwargs) -> _Result:
+        def call(*arguments, **named):
             for old in new_names.keys() & named.keys():
                 new = new_names[old]
                 if new in named:
@@ -32,7 +29,7 @@ def renamed(
                 named[new] = named.pop(old)
             return function(*arguments, **named)
 
-        return call
+        return cast(F, call)
 
     return decorate
 

@@ -8,13 +8,13 @@ import contextlib
 import errno
 import fcntl
 import os
-import re
 import shutil
 import stat
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO, TextIO
 
 #: The file that marks a folder as made by the package, and is locked while the folder is in use.
 MARKER = ".glmbrian"
@@ -78,8 +78,8 @@ def is_own(folder: Path) -> bool:
     )  # fmt: skip
 
 
-def hold(folder: Path, alone: bool) -> int:
-    """Lock a marked folder until the returned file descriptor is closed with `os.close`.
+def hold(folder: Path, alone: bool) -> BinaryIO:
+    """Lock a marked folder until the returned file is closed.
 
     Raises
     ------
@@ -91,24 +91,41 @@ def hold(folder: Path, alone: bool) -> int:
     path = folder / MARKER
     # Without O_NONBLOCK, opening a named pipe would wait.  On network file systems, an
     # exclusive lock needs a file that is open for writing.
-    access = os.O_RDWR if alone else os.O_RDONLY
-    lock = os.open(path, access | os.O_NOFOLLOW | os.O_NONBLOCK)
-    try:
-        if not stat.S_ISREG(os.fstat(lock).st_mode):
-            raise FileNotFoundError(errno.ENOENT, "it is not a plain file", str(path))
-        try:
-            fcntl.flock(lock, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise
-        except OSError:
-            pass  # a file system without locks
+    access = (os.O_RDWR if alone else os.O_RDONLY) | os.O_NOFOLLOW | os.O_NONBLOCK
+    with contextlib.ExitStack() as stack:
+        file = stack.enter_context(open(os.open(path, access), "rb"))
+        lock_file(file, alone)
+        about = os.fstat(file.fileno())
         # It may have been removed before it was locked.
-        if not os.path.samestat(os.fstat(lock), path.lstat()):
-            raise FileNotFoundError(errno.ENOENT, "it was removed", str(path))
-    except BaseException:
-        os.close(lock)
+        if not (stat.S_ISREG(about.st_mode) and os.path.samestat(about, path.lstat())):
+            raise FileNotFoundError(errno.ENOENT, "it is not a plain file, or was removed", str(path))
+        stack.pop_all()
+    return file
+
+
+def lock_file(file: int | BinaryIO | TextIO, alone: bool = True) -> None:
+    """Lock an open file until it is closed, or its process ends, for whatever reason.
+
+    Raises
+    ------
+    BlockingIOError
+        If another process has locked it, and either process wants it `alone`.
+    """
+    try:
+        fcntl.flock(file, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+    except BlockingIOError:
         raise
-    return lock
+    except OSError:
+        pass  # some network disks have no locks
+
+
+def remove_all_but(kept: Path) -> None:
+    """Remove everything in the folder of `kept` except `kept` itself."""
+    for path in kept.parent.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        elif path != kept:
+            path.unlink(missing_ok=True)
 
 
 def is_full(folder: str | Path, error: BaseException) -> bool:
@@ -136,36 +153,21 @@ def _begin(kind, parent):
 
 
 def _remove_remains(kind, parent):
-    name = re.compile(re.escape(kind) + "-[a-z0-9_]{8}")
-    with contextlib.suppress(OSError):
-        for path in Path(parent).iterdir():
-            if name.fullmatch(path.name):
-                with contextlib.suppress(OSError):
-                    _remove_if_left(path)
-
-
-def _remove_if_left(folder):
-    if is_own(folder):
-        _remove(folder, hold(folder, alone=True))
-        return
-    about = folder.lstat()
-    age = time.time() - about.st_mtime
-    # A process killed before it could mark its folder has put nothing into it.
-    if about.st_uid == os.geteuid() and age > _LONGEST_BEGINNING:
-        folder.rmdir()
+    for folder in Path(parent).glob(f"{kind}-{'[a-z0-9_]' * 8}"):
+        with contextlib.suppress(OSError):
+            if is_own(folder):
+                _remove(folder, hold(folder, alone=True))
+                continue
+            about = folder.lstat()
+            age = time.time() - about.st_mtime
+            # A process killed before it could mark its folder has put nothing into it.
+            if about.st_uid == os.geteuid() and age > _LONGEST_BEGINNING:
+                folder.rmdir()
 
 
 def _remove(folder, lock):
     """Remove a folder, its mark last, so that the folder is recognised as ours until then."""
-    try:
-        for path in folder.iterdir():
-            if path.name == MARKER:
-                continue
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
+    with lock:
+        remove_all_but(folder / MARKER)
         (folder / MARKER).unlink()
-    finally:
-        os.close(lock)
     folder.rmdir()

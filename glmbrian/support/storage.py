@@ -2,14 +2,10 @@
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import io
-import math
 import os
-import re
 import secrets
-import shutil
 import stat
 import struct
 import time
@@ -20,18 +16,14 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from .scratch import lock_file, remove_all_but
+
 #: The version of the archives' format.  Archives of glmbrian 0.1 have neither this number nor a
 #: checksum.
 FORMAT = 2
 
 #: Parts of an archive that describe the archive itself.
 _OWN_PARTS = {"format": "iu", "checksum": "U"}
-
-_HEADER_READERS = {
-    (1, 0): np.lib.format.read_array_header_1_0,
-    (2, 0): np.lib.format.read_array_header_2_0,
-}
-
 
 # ------------------------------------------------------------------ writing
 
@@ -69,7 +61,7 @@ def replacing(path: str | Path, name: str = "path") -> Iterator[BinaryIO]:
         raise _unwritable(error, path, name) from None
     try:
         with os.fdopen(handle, "wb") as file:
-            _lock(file)
+            lock_file(file)
             if mode is not None:
                 os.fchmod(handle, mode)
             yield file
@@ -92,19 +84,17 @@ def write_text(path: str | Path, text: str, name: str = "path") -> None:
 
 def remove_unfinished(folder: str | Path) -> None:
     """Remove unfinished files that killed processes of this user left in `folder`."""
-    for path in Path(folder).glob(".unfinished-*"):
+    for path in Path(folder).glob(f".unfinished-{'[0-9a-f]' * 16}"):
         with contextlib.suppress(OSError):
             about = path.lstat()
             is_own = stat.S_ISREG(about.st_mode) and about.st_uid == os.geteuid()
             # A new file may not be locked yet.
-            is_old = time.time() - about.st_mtime > _SECONDS_TO_LOCK
-            if _UNFINISHED_NAME.fullmatch(path.name) and is_own and is_old:
+            if is_own and time.time() - about.st_mtime > _SECONDS_TO_LOCK:
                 with open(path, "rb+") as file:
-                    if _lock(file):
-                        path.unlink()
+                    lock_file(file)
+                    path.unlink()
 
 
-_UNFINISHED_NAME = re.compile(r"\.unfinished-[0-9a-f]{16}")
 _SECONDS_TO_LOCK = 1
 
 
@@ -136,25 +126,27 @@ def new_folder(path: str | Path, name: str = "path") -> Iterator[Path]:
     marker = path / _UNFINISHED
     made = [folder for folder in (path, *path.parents) if not os.path.lexists(folder)]
     try:
-        with contextlib.ExitStack() as stack:
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            if any(path.iterdir()) and not _is_marker(marker):
+                raise FileExistsError
+        except FileExistsError:
+            raise ValueError(f"{name} must be new or empty, but {path} is not") from None
+        with open(marker, "a") as file:
             try:
-                path.mkdir(parents=True, exist_ok=True)
-                if any(path.iterdir()) and not _is_marker(marker):
-                    raise FileExistsError
-            except FileExistsError:
-                raise ValueError(f"{name} must be new or empty, but {path} is not") from None
-            file = stack.enter_context(open(marker, "a"))
-            # The system releases the lock when the process ends, for whatever reason.
-            if not _lock(file):
-                raise OSError(f"{name}: another process is writing into {path}")
+                lock_file(file)
+            except BlockingIOError:
+                raise OSError(f"{name}: another process is writing into {path}") from None
             try:
-                _remove_all_but(marker)
+                remove_all_but(marker)
                 marker.write_text(_UNFINISHED_TEXT)
                 yield path
                 marker.unlink()
             except BaseException:
-                _remove_all_but(marker)
-                marker.unlink(missing_ok=True)
+                # What cannot be removed now, the next process replaces.
+                with contextlib.suppress(OSError):
+                    remove_all_but(marker)
+                    marker.unlink(missing_ok=True)
                 raise
     except BaseException as error:
         for folder in made:
@@ -176,24 +168,6 @@ def _is_marker(path):
     # A process that was stopped before it wrote anything else leaves an empty marker.
     text = path.read_bytes()[: len(_UNFINISHED_TEXT)].decode(errors="replace")
     return text == _UNFINISHED_TEXT or (not text and [*path.parent.iterdir()] == [path])
-
-
-def _lock(file):
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        pass  # some network disks have no locks
-    return True
-
-
-def _remove_all_but(kept):
-    for path in kept.parent.iterdir():
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        elif path != kept:
-            path.unlink(missing_ok=True)
 
 
 def _mode_to_replace(target, path, name):
@@ -241,13 +215,10 @@ def as_path(path: Any, name: str = "path") -> Path:
     except (FileNotFoundError, NotADirectoryError):
         pass  # it may be about to be written
     except OSError as error:  # its name is too long, or this user may not enter a folder
-        raise type(error)(f"{name}: cannot reach {_shortened(path)}: {reason(error)}") from None
+        text = os.fspath(path)
+        shown = text if len(text) < 200 else f"{text[:100]}..."
+        raise type(error)(f"{name}: cannot reach {shown}: {reason(error)}") from None
     return Path(path)
-
-
-def _shortened(path):
-    text = os.fspath(path)
-    return text if len(text) < 200 else f"{text[:100]}..."
 
 
 # ------------------------------------------------------------------ archives
@@ -406,19 +377,15 @@ def _check_format(own):
 
 
 def _read_part(archive, member, name, allowed):
-    data = archive.read(member)  # to its end, so that zipfile verifies the part's own checksum
-    stream = io.BytesIO(data)
-    version = np.lib.format.read_magic(stream)
-    if version not in _HEADER_READERS:
-        raise ValueError(f"{name} is an array in the unknown format {version}")
-    shape, is_fortran, dtype = _HEADER_READERS[version](stream)
-    if dtype.kind not in allowed or dtype.itemsize == 0:
-        raise ValueError(f"{name} must not be an array of {dtype}")
-    first = stream.tell()
-    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != len(data) - first:
-        raise ValueError(f"{name} must have as many values as its shape {shape} says")
-    values = np.frombuffer(data, dtype, math.prod(shape), first)
-    return values.reshape(shape, order="F" if is_fortran else "C").copy()
+    # To its end, so that zipfile verifies the part's own checksum.
+    stream = io.BytesIO(archive.read(member))
+    try:
+        array = np.lib.format.read_array(stream)
+    except ValueError as error:
+        raise ValueError(f"{name} must not be an array of objects, nor damaged: {error}") from None
+    if array.dtype.kind not in allowed or array.dtype.itemsize == 0:
+        raise ValueError(f"{name} must not be an array of {array.dtype}")
+    return np.asarray(array, order="C")
 
 
 def _checksum(content):

@@ -26,15 +26,11 @@ LARGEST_INTEGER = 2**31 - 1
 
 def integer(value: Any, name: str, minimum: int = 1, maximum: int | None = None) -> int:
     """Return `value` as an ``int`` within [`minimum`, `maximum`]."""
-    allowed = (
-        f"an integer of at least {minimum}"
-        if maximum is None
-        else (f"an integer from {minimum} to {maximum}")
-    )
+    bounds = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
     if isinstance(value, _NOT_NUMBERS) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"{name} must be {allowed}, got {value!r}")
+        raise TypeError(f"{name} must be an integer {bounds}, got {value!r}")
     if value < minimum or (maximum is not None and value > maximum):  # type: ignore[operator]
-        raise ValueError(f"{name} must be {allowed}, got {value!r}")
+        raise ValueError(f"{name} must be an integer {bounds}, got {value!r}")
     return int(value)
 
 
@@ -60,18 +56,14 @@ def real(
     allowed = " ".join(["a finite number", " and ".join(bounds)]).strip()
     if isinstance(value, _NOT_NUMBERS) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be {allowed}, got {value!r}")
-    too_low = value <= minimum if strict else value < minimum  # type: ignore[operator]
-    too_high = value > maximum or value >= below  # type: ignore[operator]
-    if too_low or too_high or not math.isfinite(_as_float(value)):
-        raise ValueError(f"{name} must be {allowed}, got {value!r}")
-    return float(value)
-
-
-def _as_float(value):
     try:
-        return float(value)
+        number = float(value)
     except OverflowError:
-        return math.inf
+        number = math.inf
+    too_low = number <= minimum if strict else number < minimum
+    if too_low or number > maximum or number >= below or not math.isfinite(number):
+        raise ValueError(f"{name} must be {allowed}, got {value!r}")
+    return number
 
 
 #: The largest number of values in an array that the package makes: 2 GiB in double precision.
@@ -100,10 +92,9 @@ def flag(value: Any, name: str, allowed: str = "True or False") -> bool:
 
 def choice(value: Any, name: str, allowed: Collection[str]) -> str:
     """Return `value` if it is one of the strings `allowed`."""
-    if not isinstance(value, str):
-        raise TypeError(f"{name} must be one of {_listed(allowed)}, got {value!r}")
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {_listed(allowed)}, got {value!r}")
+    if not isinstance(value, str) or value not in allowed:
+        error = ValueError if isinstance(value, str) else TypeError
+        raise error(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
     return value
 
 
@@ -254,7 +245,3 @@ def binary_array(value: Any, name: str, shape: Sequence[int | str] | None = None
     if not np.all((array == 0) | (array == 1)):
         raise ValueError(f"{name} must hold only 0 and 1")
     return array.astype(np.uint8)
-
-
-def _listed(options):
-    return ", ".join(repr(option) for option in options)

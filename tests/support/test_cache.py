@@ -42,9 +42,9 @@ def temporary(tmp_path, monkeypatch):
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     monkeypatch.setenv("TMPDIR", str(folder))  # for other processes
-    cache._temporary_programs.cache_clear()
+    cache.temporary_programs.cache_clear()
     yield folder
-    cache._temporary_programs.cache_clear()
+    cache.temporary_programs.cache_clear()
 
 
 #: Of a program that `Builder` makes, in bytes, its folders and list of files included.
@@ -191,11 +191,11 @@ def test_a_place_that_is_taken(make, programs, build):
         lambda program: (program / "code" / "library").unlink(),
         lambda program: (program / "code" / "more").write_text(""),
         *(
-            lambda program, text=text: (program / cache._FILE_LIST).write_text(text)
+            lambda program, text=text: (program / cache.FILE_LIST).write_text(text)
             for text in ('{"main": ', "[]", "null", "{}", "[" * 100_000, '{"/etc/passwd": [true, ""]}')
         ),
         lambda program: replace_by_pipe(program / "main"),
-        lambda program: replace_by_pipe(program / cache._FILE_LIST),
+        lambda program: replace_by_pipe(program / cache.FILE_LIST),
         lambda program: replace_by_link(program / "main"),
         lambda program: (program / scratch.MARKER).write_text("anything"),
     ],
@@ -242,7 +242,7 @@ def give_away(path):
     os.chown(path, 12345, -1)
 
 
-@pytest.mark.parametrize("part", ["..", ".", "main", "code", "code/library", cache._FILE_LIST])
+@pytest.mark.parametrize("part", ["..", ".", "main", "code", "code/library", cache.FILE_LIST])
 @pytest.mark.parametrize(
     "expose, message",
     [(lambda path: path.chmod(0o777), "other users could"), (give_away, "belongs to another user")],
