@@ -530,7 +530,7 @@ def test_a_key_tells_functions_apart_whose_code_is_not_known():
     assert key(one) == key(one) != key(made_for_each_use())
 
 
-CODE_FOLDERS = ("brian", "core", "devices", "native", "support", "training")
+CODE_FOLDERS = ("brian", "brian/internals", "core", "devices", "native", "support", "training")
 
 
 @pytest.fixture
