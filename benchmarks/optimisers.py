@@ -63,7 +63,6 @@ def run(task, data, parameters, optimizer, rate, seed):
         "seed": seed,
         "held_out": classifier.score(X_held_out, y_held_out),
         "test": classifier.score(X_test, y_test),
-        "seconds": classifier.timing_["run_seconds"],
     }
 
 
