@@ -102,18 +102,7 @@ def training_report(
     halves: Any = figure.subfigures(2, 1, height_ratios=[3.8, kernels_height])
     upper, lower = halves
 
-    widths = [1.1] + [1] * len(traces)
-    curve, *rasters = upper.subplots(1, len(widths), gridspec_kw={"width_ratios": widths})
-    plot_learning_curve(classifier, curve)
-    curve.set_title("training", fontsize="medium")
-    for ax, trace, label in zip(rasters, traces, labels[rows]):
-        plot_raster(trace, classifier.classes_, label, ax)
-        ax.set_title(textwrap.fill(ax.get_title(), 28), fontsize="medium")
-        ax.set_xlim(0.5, classifier.n_steps + 0.5)  # the same for all
-        if ax is not rasters[0]:
-            ax.tick_params(labelleft=False)
-            ax.set_ylabel(None)
-
+    _draw_training(upper, classifier, traces, labels[rows])
     axes = lower.subplots(n_rows, n_columns, squeeze=False).ravel()
     for ax in axes[n_panels:]:
         ax.set_axis_off()
@@ -135,6 +124,21 @@ def training_report(
         with nullcontext(path) if hasattr(path, "write") else replacing(path) as file:
             figure.savefig(file, format="png", dpi=150)
     return figure
+
+
+def _draw_training(part, classifier, traces, labels):
+    """Draw the learning curve, and a raster of each trace."""
+    widths = [1.1] + [1] * len(traces)
+    curve, *rasters = part.subplots(1, len(widths), gridspec_kw={"width_ratios": widths})
+    plot_learning_curve(classifier, curve)
+    curve.set_title("training", fontsize="medium")
+    for ax, trace, label in zip(rasters, traces, labels):
+        plot_raster(trace, classifier.classes_, label, ax)
+        ax.set_title(textwrap.fill(ax.get_title(), 28), fontsize="medium")
+        ax.set_xlim(0.5, classifier.n_steps + 0.5)  # the same for all
+        if ax is not rasters[0]:
+            ax.tick_params(labelleft=False)
+            ax.set_ylabel(None)
 
 
 def _rows_of_different_classes(y):
