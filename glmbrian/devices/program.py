@@ -207,12 +207,12 @@ _READ_BY_COMPILERS = (
 
 def _sources():
     """Return the package's files that may determine the generated code."""
-    package = resources.files("glmbrian")
+    package = Path(str(resources.files("glmbrian")))
     return {
-        f"{folder}/{file.name}": file.read_text()
-        for folder in ("brian", "brian/internals", "core", "devices", "native", "support", "training")
-        for file in (package / folder).iterdir()
-        if file.name.endswith((".py", ".hpp"))
+        file.relative_to(package).as_posix(): file.read_text()
+        for folder in ("brian", "core", "devices", "native", "support", "training")
+        for file in (package / folder).rglob("*.*")
+        if file.suffix in (".py", ".hpp")
     }
 
 

@@ -533,6 +533,7 @@ def test_a_key_tells_functions_apart_whose_code_is_not_known():
     [
         "brian/operations.py",
         "brian/neurons.py",
+        "brian/internals/functions.py",
         "core/activations.py",
         "devices/genn.py",
         "native/gradients.hpp",
@@ -541,9 +542,9 @@ def test_a_key_tells_functions_apart_whose_code_is_not_known():
 def test_a_key_depends_on_every_file_that_may_decide_code(name, tmp_path, monkeypatch):
     package = resources.files("glmbrian")
     for folder in ("brian", "core", "devices", "native", "support", "training"):
-        for path in (Path(str(package)) / folder).glob("*.*p*"):
-            copied = tmp_path / folder / path.name
-            copied.parent.mkdir(exist_ok=True)
+        for path in (Path(str(package)) / folder).rglob("*.*p*"):
+            copied = tmp_path / path.relative_to(str(package))
+            copied.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, copied)
     monkeypatch.setattr("glmbrian.devices.program.resources.files", lambda name: tmp_path)
     program = AnyDevice()
