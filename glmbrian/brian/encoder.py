@@ -17,6 +17,7 @@ from ..core.rate_code import check_intensities, levels, warn_of_small_integers
 from ..support.display import Described
 from ..support.validation import integer
 from .arguments import check_brian_arguments
+from .attributes import add_attributes
 from .filters import STEP_COUNT
 from .functions import glm_bernoulli, glm_step
 from .internals.code_objects import generate_in_double_precision, share_code_of_runs
@@ -97,24 +98,7 @@ class RateEncoder(Described, NeuronGroup):
         name: str = "rateencoder*",
         stream: str | None = None,
     ) -> None:
-        images = check_intensities(intensities, "intensities")
-        if images.ndim not in (1, 2) or 0 in images.shape:
-            trains = ""
-            if images.ndim == 3:
-                trains = (
-                    ". Spike trains need no encoder: give them to GLMClassifier.fit, or emit them in a "
-                    "network with brian2.SpikeGeneratorGroup"
-                )
-            raise ValueError(
-                "intensities must have the shape (n_inputs,) or (n_images, n_inputs) "
-                f"with sizes above 0, got {images.shape}{trains}"
-            )
-        images = np.atleast_2d(images)
-        warn_of_small_integers(images, "intensities", _SMALL)
-        if n_steps is not None:
-            n_steps = integer(n_steps, "n_steps")
-        elif len(images) > 1:
-            raise ValueError("n_steps (steps per image) must be given with several images")
+        images, n_steps = _check_images(intensities, n_steps)
         check_brian_arguments(dt, clock, order, name)
         key = split_key(derive_keys(random_state, _INPUT_DRAWS, stream=stream)[0])
         index, shared = index_name("input_index"), shared_flag()
@@ -146,7 +130,8 @@ class RateEncoder(Described, NeuronGroup):
             name=name,
         )
         add_index_alias(self, "input_index")
-        attributes: dict[str, Any] = dict(
+        add_attributes(
+            self,
             n_images=len(images),
             n_steps=n_steps,
             draw_key=key,
@@ -154,9 +139,6 @@ class RateEncoder(Described, NeuronGroup):
             _dt_on_genn=None,
             _operations=[],  # what happens in each step before spikes are drawn
         )
-        for attribute, value in attributes.items():
-            self.add_attribute(attribute)
-            setattr(self, attribute, value)
         self.key_low, self.key_high = key
         image_levels = levels(images)
         self.level = image_levels[0]
@@ -245,3 +227,26 @@ class RateEncoder(Described, NeuronGroup):
     def _description(self):
         shown = {} if self.n_images == 1 else {"n_steps": self.n_steps}
         return {"n_images": self.n_images, **shown, "dt": self.clock.dt}
+
+
+def _check_images(intensities, n_steps):
+    """Return the images, shape (n_images, n_inputs), and the steps for which each is shown."""
+    images = check_intensities(intensities, "intensities")
+    if images.ndim not in (1, 2) or 0 in images.shape:
+        trains = ""
+        if images.ndim == 3:
+            trains = (
+                ". Spike trains need no encoder: give them to GLMClassifier.fit, or emit them in a "
+                "network with brian2.SpikeGeneratorGroup"
+            )
+        raise ValueError(
+            "intensities must have the shape (n_inputs,) or (n_images, n_inputs) "
+            f"with sizes above 0, got {images.shape}{trains}"
+        )
+    images = np.atleast_2d(images)
+    warn_of_small_integers(images, "intensities", _SMALL)
+    if n_steps is not None:
+        n_steps = integer(n_steps, "n_steps")
+    elif len(images) > 1:
+        raise ValueError("n_steps (steps per image) must be given with several images")
+    return images, n_steps

@@ -58,24 +58,33 @@ cdef inline double glm_unit(uint64_t word) noexcept nogil:
 """
 
 
-def _brian_function(name, in_numpy, cpp, cython, more_arguments=(), returns=("float", 1)):
+def _function(name, in_numpy, cpp, cython, arg_types, returns=("float", 1), arg_units=None):
+    """Make a Brian function from its code in each language; GeNN takes that in C++."""
+    return_type, return_unit = returns
+    function = Function(
+        in_numpy,
+        arg_types=arg_types,
+        return_type=return_type,
+        arg_units=arg_units or [1] * len(arg_types),
+        return_unit=return_unit,
+    )
+    add = function.implementations.add_implementation
+    # Brian's own implementation for `in_numpy` checks units, and therefore formats the
+    # result as text in every call.
+    add("numpy", in_numpy)
+    for target in ("cpp", "genn"):
+        add(target, CPP_FUNCTION + cpp, name=name)
+    if cython is not None:
+        add("cython", cython)
+    return function
+
+
+def _hash_function(name, in_numpy, cpp, cython, more_arguments=(), returns=("float", 1)):
     """Make a Brian function of (key_low, key_high, presentation, step, index, ...).
 
     `cpp` and `cython` are its code; in names that begin with ``glm_``, the function's name
     replaces this prefix.
     """
-    return_type, return_unit = returns
-    function = Function(
-        in_numpy,
-        arg_types=["integer"] * 5 + ["float"] * len(more_arguments),
-        return_type=return_type,
-        arg_units=[1] * (5 + len(more_arguments)),
-        return_unit=return_unit,
-        stateless=True,
-    )
-    # Brian's own implementation for `in_numpy` checks units, and therefore formats the
-    # result as text in every call.
-    function.implementations.add_implementation("numpy", in_numpy)
     arguments = ", ".join([_CPP_ARGUMENTS, *(f"double {argument}" for argument in more_arguments)])
 
     def own_names(code):
@@ -83,11 +92,9 @@ def _brian_function(name, in_numpy, cpp, cython, more_arguments=(), returns=("fl
         # an object that uses two functions contains both.
         return code.replace("glm_", f"{name}_").replace("THIS", f"{name}({arguments})")
 
-    for target in ("cpp", "genn"):
-        code = CPP_FUNCTION + own_names(_CPP_HASH + _CPP_KEY + cpp)
-        function.implementations.add_implementation(target, code, name=name)
-    function.implementations.add_implementation("cython", own_names(_CYTHON_WORD + cython))
-    return function
+    types = ["integer"] * 5 + ["float"] * len(more_arguments)
+    codes = own_names(_CPP_HASH + _CPP_KEY + cpp), own_names(_CYTHON_WORD + cython)
+    return _function(name, in_numpy, *codes, types, returns)
 
 
 @lru_cache(maxsize=20)
@@ -114,7 +121,7 @@ class _Uniforms:
 
 #: Brian function of (key_low, key_high, presentation, step, index): a uniform
 #: draw from [0, 1), see `uniforms`.
-glm_uniform = _brian_function(
+glm_uniform = _hash_function(
     "glm_uniform",
     _Uniforms(),
     """
@@ -131,7 +138,7 @@ cdef inline double THIS noexcept nogil:
 
 #: Brian function of the same arguments and a level: whether an event with that probability
 #: happens, see `bernoulli`.
-glm_bernoulli = _brian_function(
+glm_bernoulli = _hash_function(
     "glm_bernoulli",
     lambda low, high, *arguments: bernoulli(join_key(low, high), *arguments),
     """
@@ -161,57 +168,32 @@ cdef inline bint THIS noexcept nogil:
 )
 
 
-def _step_function():
-    """Return the Brian function of (t, dt) that gives the number of the time step.
-
-    For GeNN, whose code knows only the time, and which treats ``int`` of a number as its
-    truth value.
-    """
-    function = Function(
-        lambda t, dt: np.floor(t / dt + 0.5).astype(int),
-        arg_types=["float", "float"],
-        return_type="integer",
-        arg_units=[second, second],
-        return_unit=1,
-        stateless=True,
-    )
-    code = CPP_FUNCTION + (
-        "SUPPORT_CODE_FUNC int glm_step(double t, double dt) { return (int)(t / dt + 0.5); }\n"
-    )
-    for target in ("cpp", "genn"):
-        function.implementations.add_implementation(target, code, name="glm_step")
-    return function
+#: Brian function of (t, dt): the number of the time step.  For GeNN, whose code knows only the time,
+#: and which treats ``int`` of a number as its truth value.
+glm_step = _function(
+    "glm_step",
+    lambda t, dt: np.floor(t / dt + 0.5).astype(int),
+    "SUPPORT_CODE_FUNC int glm_step(double t, double dt) { return (int)(t / dt + 0.5); }\n",
+    None,
+    ["float", "float"],
+    ("integer", 1),
+    arg_units=[second, second],
+)
 
 
-glm_step = _step_function()
-
-
-def _activation_function(name, in_numpy, cpp, cython_import):
-    """Return the Brian function of the potential u that `cpp`, also valid Cython, computes.
+def _activation_function(name, in_numpy, code, cython_import):
+    """Return the Brian function of the potential u that `code`, both C++ and Cython, computes.
 
     A function, unlike Brian's own ``clip``, has no branches that would keep the compiler from
     leaving it out where its value is not needed.
     """
-    function = Function(
-        in_numpy, arg_units=[1], return_unit=1, arg_types=["float"], return_type="float"
-    )
-    # Avoids the unit check that Brian adds, which formats the result as text each time.
-    function.implementations.add_implementation("numpy", in_numpy)
-    for target in ("cpp", "genn"):
-        function.implementations.add_implementation(
-            target,
-            CPP_FUNCTION + f"SUPPORT_CODE_FUNC double {name}(double u) {{ return {cpp}; }}\n",
-            name=name,
-        )
-    function.implementations.add_implementation(
-        "cython",
-        f"""
+    cython = f"""
 from libc.math cimport {cython_import}
 cdef inline double {name}(double u) noexcept nogil:
-    return {cpp}
-""",
-    )
-    return function
+    return {code}
+"""
+    cpp = f"SUPPORT_CODE_FUNC double {name}(double u) {{ return {code}; }}\n"
+    return _function(name, in_numpy, cpp, cython, ["float"])
 
 
 #: What expressions of activations may use, by name.

@@ -1,22 +1,10 @@
 """GLM neurons: stochastic spiking neurons in discrete time, as a Brian 2 group."""
 
-import ast
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from brian2 import (
-    DEFAULT_FUNCTIONS,
-    Clock,
-    Equations,
-    NeuronGroup,
-    Quantity,
-    TimedArray,
-    get_unit,
-    have_same_dimensions,
-)
-from brian2.utils.stringtools import get_identifiers, word_substitute
+from brian2 import Clock, Equations, NeuronGroup, Quantity, TimedArray
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.activations import Activation, get_activation
@@ -26,42 +14,31 @@ from ..support.display import Described
 from ..support.renamed import renamed, warn_of_former_name
 from ..support.validation import broadcast_array, check_size, integer
 from .arguments import check_brian_arguments
-from .filters import (
-    LONGEST_SHIFT_REGISTER,
-    STEP_COUNT,
-    StateUpdater,
-    is_geometric,
-    pending_names,
-    recursion,
-    shift_register,
-    trace_names,
-)
-from .functions import glm_uniform, namespace_of
+from .attributes import add_attributes
+from .drive import NEURON_INDEX, checked_drive
+from .filters import StateUpdater
 from .internals.arrays import changed_by_operations, run_args
 from .internals.code_objects import generate_in_double_precision, share_code_of_runs
 from .internals.programs import warn_of_many_compilers
 from .internals.views import UnknownName, explain_unknown_variables, refuse_values, values_taken
+from .kernels import channel_names, feedback_weight_names, named_kernels, stacked, with_feedback
+from .neuron_model import neuron_model
 from .own_code import check_equations, check_method, check_statements, double_precision_of
-from .ring import RING, add_ring, ring_buffer, ring_values, ring_variables
+from .ring import RING, add_ring, ring_values, ring_variables
 from .step_order import POTENTIAL_IS_COMPUTED, check_neurons
 from .streams import warn_of_equal_draws
-from .target import add_index_alias, current_target, index_name, shared_flag
+from .target import add_index_alias
 from .time_steps import require_step, require_steps_of_bases
 from .write_through import WriteThrough
 
 _OUTPUT_DRAWS = 1
-
-_INDEX_ALIAS = "neuron_index"
-
-#: Forbidden kernel names, since a kernel's channels are named after it.
-_RESERVED = ("feedback", "pending", "bias", "key", "clamp", "presentation", "w")
 
 
 #: Attributes, functions and indices of groups and subgroups, which are not variables of the model.
 _TAKEN = {
     "activation", "draw_key", "feedback_basis", "filter_state", "fitted_dt", "glm_ring", "glm_ring_arriving",
     "glm_uniform",
-    "i", "kernels", "model_variables", "ring", "source", "start", "stop", _INDEX_ALIAS,
+    "i", "kernels", "model_variables", "ring", "source", "start", "stop", NEURON_INDEX,
 }  # fmt: skip
 
 
@@ -211,137 +188,82 @@ class GLMNeurons(Described, NeuronGroup):
         if feedback_basis is not None:
             feedback_basis = as_basis(feedback_basis, "feedback_basis")
         activation = get_activation(activation)
-
-        filtered = dict(kernels)
-        if feedback_basis is not None:
-            filtered["feedback"] = feedback_basis
-        channels = [channel for key in filtered for channel in channel_names(key, filtered[key])]
-        matrix = stacked([basis.matrix for basis in filtered.values()])
-        window = matrix.shape[0]
+        matrix = stacked([basis.matrix for basis in with_feedback(kernels, feedback_basis).values()])
         check_size(
-            n * (window + len(channels)),
+            n * sum(matrix.shape),
             "n: values of the filters, n * (window + number of basis functions)",
             "use fewer neurons or a shorter window",
         )
-        if not isinstance(namespace, (Mapping, type(None))) or not all(
-            isinstance(key, str) for key in namespace or {}
-        ):
-            raise TypeError(f"namespace must be a dict of names to values, got {namespace!r}")
-        added, drive_equation, drive_namespace = ["bias"], "", {}
-        if drive is not None:
-            added, (drive_equation, drive_namespace) = ["bias", "drive"], _drive(drive, n)
+        _check_namespace(namespace)
+        added = checked_drive(drive, n)
         draw_key = split_key(derive_keys(random_state, _OUTPUT_DRAWS, stream=stream)[0])
-        namespace = {
-            **(namespace or {}),
-            "glm_uniform": glm_uniform,
-            **namespace_of(activation),
-            **drive_namespace,
-        }
-        never_ends = self.presentation_steps is not None and window >= self.presentation_steps - 1
-        use_recursion = never_ends and is_geometric(matrix)
-        use_ring = window > LONGEST_SHIFT_REGISTER and current_target().has_arrays and not use_recursion
-        index = index_name(_INDEX_ALIAS)
-        shared = shared_flag()
-        if use_recursion:
-            filtering, pending = recursion(matrix, channels, added), trace_names(len(channels))
-        elif use_ring:
-            filtering, functions = ring_buffer(matrix, channels, "glm_ring", added)
-            namespace.update(functions)
-            pending = []
-        else:
-            filtering, pending = shift_register(matrix, channels, added), pending_names(window)
-
-        feedback_weights = [] if feedback_basis is None else feedback_weight_names(feedback_basis)
-        parameters = ["bias"] + channels + pending + feedback_weights
-        reals = ["u", "firing_probability", *added, *parameters]
-        # Brian calls a group's state updater only if the group has a differential
-        # equation.  This one is a formality: the updater replaces it with the exact map.
-        model = "du/dt = -u / dt : 1\n"
-        model += "".join(f"{parameter} : 1\n" for parameter in parameters)
-        model += drive_equation
-        model += f"""
-            firing_probability = {activation.expression} : 1
-            clamp : integer
-            key_low : integer {shared}
-            key_high : integer {shared}
-            presentation : integer {shared}
-            first_step : integer {shared}
-            {STEP_COUNT} : integer {shared}
-        """
-        integers = {"clamp", "key_low", "key_high", "presentation", "first_step", STEP_COUNT}
-        names = {*reals, *integers, RING}
-        own, own_reset = None, ""
-        if not (equations is reset is method is None):
-            taken = names | _TAKEN | set(dir(type(self)))
-            own = check_equations(equations, "equations", taken)
-            own_reset = check_statements(reset, "reset", taken - {"bias"})
-            check_method(method, own)
-        # The group counts its own steps, since Brian's step number jumps if dt changes
-        # between two runs.
-        update = StateUpdater(f"{STEP_COUNT} = {STEP_COUNT} + 1\n" + filtering, own, method)
+        model = neuron_model(kernels, feedback_basis, activation, added, self.presentation_steps)
+        own, own_reset = self._check_own_code(model, equations, reset, method)
         super().__init__(
             n,
-            Equations(model) + own if own else model,
-            method=update,
-            threshold="clamp > 0 or (clamp == 0 and glm_uniform(key_low, key_high, "
-            f"presentation, {STEP_COUNT} - 1 - first_step, {index}) < firing_probability)",
-            reset="\n".join(
-                f"{channel} += {weight}"
-                for channel, weight in zip(
-                    channel_names("feedback", feedback_basis) if feedback_basis else [],
-                    feedback_weights,
-                )
-            )
-            + own_reset,
-            namespace=namespace,
-            # Native code requires these types, whatever precision the user prefers.
-            dtype={
-                **double_precision_of(own),
-                **dict.fromkeys(reals, np.float64),
-                **dict.fromkeys(("presentation", "first_step", STEP_COUNT), np.int64),
-            },
+            Equations(model.equations) + own if own else model.equations,
+            method=StateUpdater(model.update, own, method),
+            threshold=model.threshold,
+            reset=model.reset + own_reset,
+            namespace={**(namespace or {}), **model.namespace},
+            dtype={**double_precision_of(own), **model.dtype},
             dt=dt,
             clock=clock,
             order=order,
             name=name,
         )
-        if not (feedback_weights or own_reset):
-            # Brian asks for a reset, even if there is nothing to do.
-            self.resetter["spike"].active = False
-        add_index_alias(self, _INDEX_ALIAS)
-        generate_in_double_precision(self)
-        share_code_of_runs(self)
-        # Declare attributes that are not state variables: Brian would treat a later
-        # assignment as a misspelt state variable.
-        for key, value in dict(
+        self._prepare(
+            model,
             kernels=kernels,
             feedback_basis=feedback_basis,
             activation=activation,
-            filter_state=channels + pending,
-            fitted_dt=None,
             draw_key=draw_key,
-            model_variables=frozenset(names),
+            _drive_names=added.names,
+        )
+        if RING in model.filter_state:
+            add_ring(self, matrix)
+
+    @classmethod
+    def _check_own_code(cls, model, equations, reset, method):
+        """Check the user's own code, and return what Brian takes of `equations` and `reset`."""
+        taken = model.names | _TAKEN | set(dir(cls))
+        own = check_equations(equations, "equations", taken)
+        own_reset = check_statements(reset, "reset", taken - {"bias"})
+        check_method(method, own)
+        return own, own_reset
+
+    def _prepare(self, model, **attributes):
+        """Make a Brian group into GLM neurons."""
+        if not self.event_codes["spike"]:
+            # Brian asks for a reset, even if there is nothing to do.
+            self.resetter["spike"].active = False
+        add_index_alias(self, NEURON_INDEX)
+        generate_in_double_precision(self)
+        share_code_of_runs(self)
+        add_attributes(
+            self,
+            filter_state=model.filter_state,
+            fitted_dt=None,
+            model_variables=model.names,
             # What adds the rows of synapses, by the name under which code calls it: see `rows.RowCode`.
             row_code={},
-            _drive_names=set() if not isinstance(drive, str) else get_identifiers(drive) - {"i"},
-        ).items():
-            self.add_attribute(key)
-            setattr(self, key, value)
-        explanations = {
+            **attributes,
+        )
+        explain_unknown_variables(self, self._explanations())
+        refuse_values(self, "u", POTENTIAL_IS_COMPUTED)
+        self.key_low, self.key_high = self.draw_key
+
+    def _explanations(self):
+        """Return what to say of names that look like variables of the model."""
+        filtered = with_feedback(self.kernels, self.feedback_basis)
+        texts = {
             key: f"the input of this kernel is in {', '.join(channel_names(key, basis))}"
             for key, basis in filtered.items()
         }
-        explanations["feedback_weights"] = (
-            f"the weights of the feedback kernel are called {', '.join(feedback_weights)}"
-            if feedback_basis
-            else "these neurons have no feedback kernel"
-        )
-        explain_unknown_variables(self, explanations)
-        refuse_values(self, "u", POTENTIAL_IS_COMPUTED)
-        if use_ring:
-            add_ring(self, matrix)
-            self.filter_state = self.filter_state + [RING]
-        self.key_low, self.key_high = draw_key
+        if self.feedback_basis is None:
+            return {**texts, "feedback_weights": "these neurons have no feedback kernel"}
+        weights = ", ".join(feedback_weight_names(self.feedback_basis))
+        return {**texts, "feedback_weights": f"the weights of the feedback kernel are called {weights}"}
 
     @property
     def feedback_weights(self) -> WriteThrough:
@@ -519,76 +441,8 @@ class GLMNeurons(Described, NeuronGroup):
         self.variables["u"].set_value(0)
 
 
-def channel_names(kernel: str, basis: Basis) -> list[str]:
-    """Return the names of the variables that receive a kernel's spikes."""
-    return [f"{kernel}_{k}" for k in range(basis.n_basis)]
-
-
-def feedback_weight_names(feedback_basis: Basis) -> list[str]:
-    """Return the names of the variables that hold the feedback weights."""
-    return [f"feedback_weight_{k}" for k in range(feedback_basis.n_basis)]
-
-
-def _drive(drive, n):
-    """Return the equation of a drive and the namespace it needs."""
-    index = index_name(_INDEX_ALIAS)
-    if isinstance(drive, TimedArray):
-        if not current_target().has_arrays:
-            raise NotImplementedError(
-                "drive: GeNN does not support TimedArrays; use an expression in t and i, or "
-                "another device"
-            )
-        if not have_same_dimensions(drive.dim, 1):
-            raise TypeError(f"drive must be without unit, got a TimedArray in {get_unit(drive.dim)}")
-        if drive.values.ndim == 2 and drive.values.shape[1] != n:
-            raise ValueError(
-                f"drive must have the shape (n_steps,) or (n_steps, {n}), got {drive.values.shape}"
-            )
-        arguments = "t" if drive.values.ndim == 1 else f"t, {index}"
-        return f"drive = glm_drive({arguments}) : 1\n", {"glm_drive": drive}
-    if not isinstance(drive, str):
-        raise TypeError(
-            "drive must be an expression in t and i such as 'stimulus(t, i)', or a TimedArray, "
-            f"got {drive!r}"
-        )
-    try:
-        ast.parse(drive.strip(), mode="eval")
-    except SyntaxError as error:
-        raise ValueError(
-            f"drive must be an expression such as 'stimulus(t, i)', got {drive!r}: {error.msg}"
-        ) from None
-    if not drive.isascii():  # Brian finds only names in ASCII letters
-        raise ValueError(f"drive must be an expression in ASCII letters, got {drive!r}")
-    names = get_identifiers(drive)
-    if "drive" in names:
-        raise ValueError(f"drive must not use the name 'drive' itself, got {drive!r}")
-    # Draw random numbers once per step, however often the drive is read.
-    random = any(name in names and not f.stateless for name, f in DEFAULT_FUNCTIONS.items())
-    flag = "(constant over dt)" if random else ""
-    return f"drive = {word_substitute(drive, {'i': index})} : 1 {flag}\n", {}
-
-
-def named_kernels(kernels: Any) -> dict[str, Basis]:
-    """Check the argument `kernels` of `GLMNeurons` and return it as a dict."""
-    if isinstance(kernels, Basis):
-        return {"stimulus": kernels}
-    if not isinstance(kernels, dict) or not kernels:
-        raise TypeError(
-            "kernels must be a basis, or a dict of names to bases with at least one "
-            f"entry, got {kernels!r}"
-        )
-    for key, basis in kernels.items():
-        if not isinstance(key, str) or not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", key):
-            raise ValueError(
-                f"kernels: a name must consist of letters, digits and underscores, got {key!r}"
-            )
-        if key.split("_")[0] in _RESERVED:
-            raise ValueError(f"kernels: the name {key!r} is taken by the model")
-        as_basis(basis, f"kernels[{key!r}]")
-    return dict(kernels)
-
-
-def stacked(matrices: Sequence[np.ndarray]) -> np.ndarray:
-    """Put basis matrices side by side, padding short windows with zeros."""
-    window = max(matrix.shape[0] for matrix in matrices)
-    return np.hstack([np.pad(matrix, ((0, window - matrix.shape[0]), (0, 0))) for matrix in matrices])
+def _check_namespace(namespace):
+    if not isinstance(namespace, (Mapping, type(None))) or not all(
+        isinstance(key, str) for key in namespace or {}
+    ):
+        raise TypeError(f"namespace must be a dict of names to values, got {namespace!r}")

@@ -6,7 +6,7 @@ lags where their basis is not 0.  All neurons are filtered in one call (`native/
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -137,32 +137,45 @@ def _phases(matrix):
 @lru_cache(maxsize=100)
 def _filter(rows, channels, name):
     matrix = np.array(rows)
-    window, n_channels = matrix.shape
-    length = _length(matrix)
+    n_channels = len(channels)
     phases = _phases(matrix)
 
     # Brian passes the group when it generates code.
     def numpy_code(owner):
         return _numpy_filter(
             matrix,
-            length,
             [owner.variables[channel].get_value() for channel in channels],
             owner.variables[RING].get_value(),
             owner.variables[_ARRIVING].get_value(),
         )
 
-    def cpp_code(owner):
-        device = get_device()
+    def cython_namespace(owner):
+        variables = [owner.variables[variable] for variable in (*channels, RING, _ARRIVING)]
+        values = [variable.get_value() for variable in variables]
+        return {f"{name}_addresses": addresses([*values[:n_channels], *phases, *values[n_channels:]])}
 
-        def pointer(variable):
-            return f"brian::{device.get_array_name(owner.variables[variable])}"
+    function = new_operation()
+    add = function.implementations.add_dynamic_implementation
+    add("numpy", numpy_code)
+    cpp_code = partial(_cpp_filter, matrix, channels, name)
+    add("cpp", cpp_code, lambda owner: None, compiler_kwds=cpp_header("coupling.hpp"))
+    add("cython", partial(_cython_filter, matrix, name), cython_namespace)
+    return function
 
-        values = ", ".join(repr(value) for value in matrix.ravel().tolist())
-        return f"""
+
+def _cpp_filter(matrix, channels, name, owner):
+    device = get_device()
+    window, n_channels = matrix.shape
+
+    def pointer(variable):
+        return f"brian::{device.get_array_name(owner.variables[variable])}"
+
+    values = ", ".join(repr(value) for value in matrix.ravel().tolist())
+    return f"""
 static int64_t {name}(int64_t step)
 {{
     static const double matrix[{matrix.size}] = {{{values}}};
-    static const glmbrian::PhasesOf phases(matrix, {window}, {n_channels}, {length // _LANES});
+    static const glmbrian::PhasesOf phases(matrix, {window}, {n_channels}, {_length(matrix) // _LANES});
     double* const channels[{n_channels}] = {{{", ".join(map(pointer, channels))}}};
     glmbrian::filter_arrived<{n_channels}>(
         channels, {len(owner)}, phases.get(), {pointer(RING)}, {pointer(_ARRIVING)}, step);
@@ -170,8 +183,10 @@ static int64_t {name}(int64_t step)
 }}
 """
 
-    def cython_code(owner):
-        return f"""
+
+def _cython_filter(matrix, name, owner):
+    n_channels = matrix.shape[1]
+    return f"""
 {cython_header()}
     ctypedef struct {name}_phases "glmbrian::Phases":
         int n_vectors
@@ -187,7 +202,7 @@ cdef int64_t {name}(int64_t step) noexcept nogil:
     cdef double** arrays = <double**>_namespace{name}_addresses
     cdef {name}_phases phases
     {_arriving_name(name)}_values = arrays[{n_channels + 3}]
-    phases.n_vectors = {length // _LANES}
+    phases.n_vectors = {_length(matrix) // _LANES}
     phases.values = arrays[{n_channels}]
     phases.ranges = <int32_t*>arrays[{n_channels + 1}]
     {name}_native(
@@ -195,21 +210,10 @@ cdef int64_t {name}(int64_t step) noexcept nogil:
     return step
 """
 
-    def cython_namespace(owner):
-        variables = [owner.variables[variable] for variable in (*channels, RING, _ARRIVING)]
-        values = [variable.get_value() for variable in variables]
-        return {f"{name}_addresses": addresses([*values[:n_channels], *phases, *values[n_channels:]])}
 
-    function = new_operation()
-    add = function.implementations.add_dynamic_implementation
-    add("numpy", numpy_code)
-    add("cpp", cpp_code, lambda owner: None, compiler_kwds=cpp_header("coupling.hpp"))
-    add("cython", cython_code, cython_namespace)
-    return function
-
-
-def _numpy_filter(matrix, length, channels, array, arriving):
+def _numpy_filter(matrix, channels, array, arriving):
     window, n_channels = matrix.shape
+    length = _length(matrix)
     n = len(channels[0])
     array[:] = ring_values(array)
     ring = array[: n * length].reshape(n, length)

@@ -14,6 +14,7 @@ from ..core.randomness import RandomState
 from ..support.display import Described
 from ..support.validation import broadcast_array, check_size, choice, finite_array
 from .arguments import check_brian_arguments
+from .attributes import add_attributes
 from .connectivity import check_distinct, evaluate_weights, find_pairs
 from .filters import STEP_COUNT
 from .internals.arrays import changed_by_operations, remember_values, run_args
@@ -25,7 +26,8 @@ from .internals.code_objects import (
 from .internals.events import require_events
 from .internals.messages import time_steps_may_differ
 from .internals.views import explain_unknown_variables
-from .neurons import GLMNeurons, channel_names
+from .kernels import channel_names
+from .neurons import GLMNeurons
 from .own_code import (
     check_assignments,
     check_equations,
@@ -150,7 +152,47 @@ class GLMSynapses(Described, Synapses):
         if kwds.get("dt") is None:
             kwds.setdefault("clock", neurons.clock)
 
-        own_model = check_equations(model, "model", {*weights, *_TAKEN, *dir(type(self))})
+        own_model, own_on_pre = self._check_own_code(source, neurons, weights, model, on_pre, kwds)
+        # If one Synapses object cannot change all channels, the others get separate objects,
+        # which the network includes together with this one.
+        n_own = current_target().targets_a_pathway or basis.n_basis
+        own = _pathway(weights[:n_own], channels[:n_own], own_model, own_on_pre)
+        super().__init__(source, target, **own, **kwds)
+        holders = [self] * n_own
+        for k in range(n_own, basis.n_basis):
+            more = {**kwds, "name": f"{self.name}_{k}", "on_post": None}
+            holders.append(Synapses(source, target, **_pathway([weights[k]], [channels[k]]), **more))
+        self._contained_objects.extend(holders[n_own:])
+        add_attributes(
+            self,
+            basis=basis,
+            kernel=kernel,
+            _weights=list(zip(holders, weights)),
+            _pre=np.zeros(0, dtype=np.int32),
+            _post=np.zeros(0, dtype=np.int32),
+            _is_learned=False,
+            _own_on_pre=bool(own_on_pre),
+            _uses_queue=False,
+            _adding_rows=None,
+        )
+        explain_unknown_variables(
+            self, {"w": f"the weights of these synapses are called {', '.join(weights)}"}
+        )
+        if own_model or own_on_pre:
+            generate_in_double_precision(self)
+        if current_target().has_arrays:
+            replace_pathway_code(self.pre, self._row_code)
+        share_code_of_runs(self)
+        for holder in self._holders():
+            time_steps_may_differ(holder)
+            # Brian refuses to run active synapses that have not been connected.
+            holder.active = False
+        self._add_pairs(pre, post)
+
+    @classmethod
+    def _check_own_code(cls, source, neurons, weights, model, on_pre, kwds):
+        """Check the user's own code, and return what Brian takes of `model` and `on_pre`."""
+        own_model = check_equations(model, "model", {*weights, *_TAKEN, *dir(cls)})
         for name in ("method", "method_options"):
             if own_model is None and kwds.get(name) is not None:
                 raise ValueError(
@@ -166,57 +208,7 @@ class GLMSynapses(Described, Synapses):
         on_post = kwds.get("on_post") or {}
         for statements in on_post.values() if isinstance(on_post, Mapping) else [on_post]:
             check_assignments(statements, "on_post", kept)
-
-        def code(weights, channels):
-            equations = "\n".join(f"{weight} : 1" for weight in weights)
-            pairs = zip(channels, weights)
-            return dict(
-                model=equations,
-                on_pre="\n".join(f"{channel}_post += {weight}" for channel, weight in pairs),
-                # double, whatever precision the user prefers
-                dtype=dict.fromkeys(weights, np.float64),
-            )
-
-        # If one Synapses object cannot change all channels, the others get separate objects,
-        # which the network includes together with this one.
-        n_own = current_target().targets_a_pathway or basis.n_basis
-        own = code(weights[:n_own], channels[:n_own])
-        own["on_pre"] += own_on_pre
-        if own_model:
-            own["model"] = Equations(own["model"]) + own_model
-            own["dtype"].update(double_precision_of(own_model))
-        super().__init__(source, target, **own, **kwds)
-        holders = [self] * n_own
-        for k in range(n_own, basis.n_basis):
-            more = {**kwds, "name": f"{self.name}_{k}", "on_post": None}
-            holders.append(Synapses(source, target, **code([weights[k]], [channels[k]]), **more))
-        self._contained_objects.extend(holders[n_own:])
-        for key, value in dict(
-            basis=basis,
-            kernel=kernel,
-            _weights=list(zip(holders, weights)),
-            _pre=np.zeros(0, dtype=np.int32),
-            _post=np.zeros(0, dtype=np.int32),
-            _is_learned=False,
-            _own_on_pre=bool(own_on_pre),
-            _uses_queue=False,
-            _adding_rows=None,
-        ).items():
-            self.add_attribute(key)
-            setattr(self, key, value)
-        explain_unknown_variables(
-            self, {"w": f"the weights of these synapses are called {', '.join(weights)}"}
-        )
-        if own_model or own_on_pre:
-            generate_in_double_precision(self)
-        if current_target().has_arrays:
-            replace_pathway_code(self.pre, self._row_code)
-        share_code_of_runs(self)
-        for holder in self._holders():
-            time_steps_may_differ(holder)
-            # Brian refuses to run active synapses that have not been connected.
-            holder.active = False
-        self._add_pairs(pre, post)
+        return own_model, own_on_pre
 
     def _holders(self):
         return list(dict.fromkeys(holder for holder, _ in self._weights))
@@ -492,6 +484,18 @@ class GLMSynapses(Described, Synapses):
                [-2. , -1. , -0.5]])
         """
         return self.basis.kernels(self.w)
+
+
+def _pathway(weights, channels, own_model=None, own_on_pre=""):
+    """Return arguments of `brian2.Synapses` that add each weight to its channel, and the user's own code."""
+    model = "\n".join(f"{weight} : 1" for weight in weights)
+    pairs = zip(channels, weights)
+    return dict(
+        model=Equations(model) + own_model if own_model else model,
+        on_pre="\n".join(f"{channel}_post += {weight}" for channel, weight in pairs) + own_on_pre,
+        # double, whatever precision the user prefers
+        dtype={**dict.fromkeys(weights, np.float64), **double_precision_of(own_model)},
+    )
 
 
 def _delays(synapses):

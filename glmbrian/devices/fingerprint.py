@@ -97,12 +97,12 @@ def without_documentation(text: str, ending: str) -> str:
 
 def _sources():
     """Return the code of the package's files that may determine the generated code."""
-    package = resources.files("glmbrian")
+    package = Path(str(resources.files("glmbrian")))
     return {
-        f"{folder}/{file.name}": without_documentation(file.read_text(), Path(file.name).suffix)
-        for folder in ("brian", "brian/internals", "core", "devices", "native", "support", "training")
-        for file in (package / folder).iterdir()
-        if file.name.endswith((".py", ".hpp"))
+        file.relative_to(package).as_posix(): without_documentation(file.read_text(), file.suffix)
+        for folder in ("brian", "core", "devices", "native", "support", "training")
+        for file in (package / folder).rglob("*.*")
+        if file.suffix in (".py", ".hpp")
     }
 
 

@@ -4,7 +4,7 @@ Each module uses only those above it:
 
 =============  ===========================================================
 `protocol`     the grids of the figures, and how their points are trained
-`recording`    the spikes of a test run, drawn again rather than recorded
+`redrawn`      the spikes of a test run, drawn again rather than recorded
 `complexity`   operations by layer and kind, and their energy
 `fits`         one fit, from the digits to the measurements
 `sweep`        many fits, on this machine or a cluster, each done once

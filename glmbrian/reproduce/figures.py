@@ -127,110 +127,69 @@ def accuracy_vs_k(rows: list[dict]) -> Figure:
 def accuracy_vs_complexity(rows: list[dict]) -> Figure:
     """Fig. 5: test accuracy against operations per class, K = T."""
     ann = [row for row in rows if row["decoder"] == "ann"]
-    rows = [row for row in rows if row["decoder"] != "ann"]
-    settings = list(dict.fromkeys(row["settings"] for row in rows))
-    with _axes(1, len(settings), PAGE, 3.1, sharex=True, sharey=True) as (figure, axes):
-        for ax, name in zip(axes[0], settings):
-            _accuracy_curves(ax, [r for r in rows if r["settings"] == name], "operations_per_class")
+    star: dict[str, Any] = dict(color="black", markersize=9, markerfacecolor="white")
+    labels = "operations per class and image", "test accuracy"
+    with _panels(rows, 3.1, *labels, sharex=True, sharey=True) as (figure, panels):
+        for ax, _, group in panels:
+            _accuracy_curves(ax, group, "operations_per_class")
             for row in ann:
-                ax.plot(
-                    row["operations_per_class"],
-                    row["accuracy"],
-                    "*",
-                    color="black",
-                    markersize=9,
-                    markerfacecolor="white",
-                    label="logistic ANN",
-                )
+                at = row["operations_per_class"], row["accuracy"]
+                ax.plot(*at, "*", label="logistic ANN", **star)
             ax.axhline(TARGET, color="0.7", linewidth=0.7, zorder=0)
-            ax.annotate(
-                f"{TARGET:.1%}",
-                (0.01, TARGET),
-                xycoords=("axes fraction", "data"),
-                ha="left",
-                va="bottom",
-                fontsize=6,
-                color="0.4",
-            )
+            at, system = (0.01, TARGET), ("axes fraction", "data")
+            ax.annotate(f"{TARGET:.1%}", at, xycoords=system, va="bottom", fontsize=6, color="0.4")
             ax.set_xscale("log")
             _plain_ticks(ax.xaxis, _OPERATIONS)
-            ax.set_title(_TITLES[name])
-        _label_outer(axes, "operations per class and image", "test accuracy")
-        _legend_below(figure, axes[0][0])
-    return figure  # fmt: skip
+        _legend_below(figure, panels[0][0])
+    return figure
 
 
 def decision_times(rows: list[dict]) -> Figure:
     """When first-to-spike decisions are made, for several T."""
     rows = [row for row in rows if row["decoder"] == "first-to-spike"]
-    settings = list(dict.fromkeys(row["settings"] for row in rows))
     shown = _shown_steps(rows)
-    with _axes(1, len(settings), PAGE, 2.4, sharey=True) as (figure, axes):
-        for ax, name in zip(axes[0], settings):
-            for index, n_steps in enumerate(shown):
-                group = [r for r in rows if (r["settings"], r["n_steps"]) == (name, n_steps)]
-                steps, ends = _curve(group, "step", "fraction")
-                _plot_interval(
-                    ax,
-                    steps,
-                    ends.clip(0),
-                    label=f"$T={n_steps}$",
-                    markersize=3,
-                    color=str(0.2 * index),
-                    marker="osD^"[index],
-                    linestyle=("-", "--", "-.", ":")[index],
-                )
-            ax.set_title(_TITLES[name])
-        _label_outer(axes, "time of the first output spike [steps]", "fraction of test images")
-        axes[0][-1].legend(frameon=False)
-    return figure  # fmt: skip
+    labels = "time of the first output spike [steps]", "fraction of test images"
+    with _panels(rows, 2.4, *labels, sharey=True) as (figure, panels):
+        for ax, _, group in panels:
+            for n_steps, grey, marker, line in zip(shown, "0246", "osD^", ("-", "--", "-.", ":")):
+                steps, ends = _curve([r for r in group if r["n_steps"] == n_steps], "step", "fraction")
+                look = dict(color=f"0.{grey}", marker=marker, markersize=3, linestyle=line)
+                _plot_interval(ax, steps, ends.clip(0), label=f"$T={n_steps}$", **look)
+        panels[-1][0].legend(frameon=False)
+    return figure
 
 
 def deadlines(rows: list[dict]) -> Figure:
     """Accuracy if the decision must be made by a deadline."""
-    settings = list(dict.fromkeys(row["settings"] for row in rows))
     n_steps = max(row["n_steps"] for row in rows)
-    with _axes(1, len(settings), PAGE, 2.8, sharey=True) as (figure, axes):
-        for ax, name in zip(axes[0], settings):
-            group = [r for r in rows if (r["settings"], r["n_steps"]) == (name, n_steps)]
-            _accuracy_curves(ax, group, "deadline", markevery=max(1, n_steps // 8))
+    with _panels(rows, 2.8, "deadline [steps]", "test accuracy", sharey=True) as (figure, panels):
+        for ax, name, group in panels:
+            longest = [row for row in group if row["n_steps"] == n_steps]
+            _accuracy_curves(ax, longest, "deadline", markevery=max(1, n_steps // 8))
             ax.set_title(f"$K=T={n_steps}$, {_TITLES[name]}")
-        _label_outer(axes, "deadline [steps]", "test accuracy")
-        _legend_below(figure, axes[0][0])
+        _legend_below(figure, panels[0][0])
     return figure
 
 
 def operations(rows: list[dict]) -> Figure:
     """Energy per decision by layer, in units of one addition."""
-    settings = [name for name in dict.fromkeys(row["settings"] for row in rows) if name]
     shown = _shown_steps([row for row in rows if row["decoder"] != "ann"])
+    bars = [(decoder, n_steps) for n_steps in shown for decoder in DECODINGS]
+    names = [f"{decoder}, $T={n_steps}$" for decoder, n_steps in bars] + ["ANN"]
     layers = ("encoding", "synapses", "filters", "outputs")
-    with _axes(1, len(settings), PAGE, 2.6, sharey=True, sharex=True) as (figure, axes):
-        for ax, name in zip(axes[0], settings):
-            bars = [(decoder, n_steps) for n_steps in shown for decoder in DECODINGS]
-            names = [f"{decoder}, $T={n_steps}$" for decoder, n_steps in bars] + ["ANN"]
+    label = "energy per image [additions]"
+    with _panels(rows, 2.6, label, None, sharey=True, sharex=True) as (figure, panels):
+        for ax, _, group in panels:
             left = np.zeros(len(names))
             for layer, grey, hatch in zip(layers, _GREYS, _HATCHES):
-                width = [
-                    _energy(rows, layer, settings=name, decoder=decoder, n_steps=n_steps)
-                    for decoder, n_steps in bars
-                ] + [_energy(rows, layer, decoder="ann")]
-                ax.barh(
-                    names,
-                    width,
-                    left=left,
-                    label=layer,
-                    facecolor=grey,
-                    hatch=hatch,
-                    edgecolor="black",
-                    linewidth=0.5,
-                )
+                width = [_energy(group, layer, decoder=d, n_steps=n_steps) for d, n_steps in bars]
+                width.append(_energy(rows, layer, decoder="ann"))
+                look = dict(facecolor=grey, hatch=hatch, edgecolor="black", linewidth=0.5)
+                ax.barh(names, width, left=left, label=layer, **look)
                 left += width
-            ax.set_title(_TITLES[name])
-        axes[0][0].invert_yaxis()
-        _label_outer(axes, "energy per image [additions]", None)
-        _legend_below(figure, axes[0][0])
-    return figure  # fmt: skip
+        panels[0][0].invert_yaxis()
+        _legend_below(figure, panels[0][0])
+    return figure
 
 
 # ------------------------------------------------------------------ parts of figures
@@ -241,6 +200,17 @@ def _axes(n_rows, n_columns, width, height, **sharing):
     with matplotlib.rc_context(_STYLE):
         figure = Figure(figsize=(width, height), layout="constrained")
         yield figure, figure.subplots(n_rows, n_columns, squeeze=False, **sharing)
+
+
+@contextmanager
+def _panels(rows, height, x, y, **sharing):
+    """Yield a figure with axes for each of the settings in `rows`: the axes, the name and its rows."""
+    groups = {name: group for (name,), group in grouped(rows, ("settings",)).items() if name}
+    with _axes(1, len(groups), PAGE, height, **sharing) as (figure, axes):
+        for ax, name in zip(axes[0], groups):
+            ax.set_title(_TITLES[name])
+        yield figure, [(ax, name, group) for ax, (name, group) in zip(axes[0], groups.items())]
+        _label_outer(axes, x, y)
 
 
 def _accuracy_curves(ax, rows, x, **look):

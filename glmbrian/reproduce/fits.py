@@ -18,7 +18,7 @@ from ..core.decisions import decide, measures
 from ..datasets import load_mnist
 from .complexity import ann_operations, operations
 from .protocol import SETTINGS, Design
-from .recording import redraw
+from .redrawn import redraw
 
 #: Values of scikit-learn's C to try for the ANN.
 _SHRINKAGES = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
@@ -159,8 +159,8 @@ def _digits(classes, n_train, n_test):
 
 def _details(classifier, X, y):
     """Return what the spikes of the test show beyond `GLMClassifier.evaluate`."""
-    recording, objective = redraw(classifier, X), classifier.objective
-    whole = recording.outcome(objective)
+    redrawn, objective = redraw(classifier, X), classifier.objective
+    whole = redrawn.outcome(objective)
     n_steps = classifier.n_steps
     spiked = whole.steps[whole.counts.any(axis=1)]
 
@@ -168,7 +168,7 @@ def _details(classifier, X, y):
         decided = decide(outcome, objective, rule, rule, classifier.streams_.choices)
         return float((classifier.classes_[decided] == y).mean())
 
-    outcomes = [recording.outcome(objective, deadline) for deadline in range(1, n_steps + 1)]
+    outcomes = [redrawn.outcome(objective, deadline) for deadline in range(1, n_steps + 1)]
     network = classifier.prepare_test(X[:1]).network
     return {
         "recounted_operations_per_class": measures(whole)["operations_per_class"],

@@ -84,7 +84,7 @@ def reproduce(
         with Progress("fits", study.n_presentations, verbose and study.n_fits > 0) as progress:
             study.run(run, progress)
     checked = study.write(output)
-    done = {"targets": targets, **study.done, "seconds": time.perf_counter() - started}
+    done = {"targets": targets, **study.done(), "seconds": time.perf_counter() - started}
     about["runs"].append({**done, "glmbrian": __version__})
     _write_json(output / _SETTINGS_FILE, about)
     if not study.n_fits:
@@ -119,15 +119,8 @@ class _Study:
         if self.designs.get("accuracy-vs-complexity"):
             self.first_stage.append(self.ann)
         self.builds = {}
+        self.finished = {}
         self.n_passed = 0
-        self.done = {
-            "architectures": len(every),
-            "fits": 0,
-            "presentations": 0,
-            "seconds_building": 0.0,
-            "seconds_training": 0.0,
-            "most_seconds_to_find_a_program": 0.0,
-        }
 
     def plan(self):
         """Describe the work to do in one line."""
@@ -144,19 +137,10 @@ class _Study:
         rate = SETTINGS[settings].get("learning_rate")
         if rate is None:
             rate = selected(mean_accuracies(self.searches[design], self.results))
-        protocol = self.protocol
+        sizes = {name: getattr(self.protocol, name) for name in ("n_epochs", "n_train", "n_test")}
         return [
-            Fit(
-                settings=settings,
-                design=design,
-                learning_rate=rate,
-                n_epochs=protocol.n_epochs,
-                seed=seed,
-                n_train=protocol.n_train,
-                n_test=protocol.n_test,
-                device=self.device,
-            )
-            for seed in range(protocol.n_seeds)
+            Fit(settings, design, rate, seed=seed, device=self.device, **sizes)
+            for seed in range(self.protocol.n_seeds)
         ]
 
     # ------------------------------------------------------------------ running
@@ -174,9 +158,9 @@ class _Study:
         progress(self.n_passed)
 
         def finished(fit, result):
+            self.finished[fit] = result.get("timing")
             self.n_passed += fit.n_presentations
             progress(self.n_passed)
-            self._count(fit, result)
 
         sweep(missing, self.results, workers, finished)
 
@@ -187,21 +171,23 @@ class _Study:
             return
         progress.compiling()
         sweep(builds, self.builds, workers)
-        seconds = [built["timing"]["build_seconds"] for built in self.builds.values()]
-        self.done["seconds_building"] = sum(seconds)
         progress(0)
 
-    def _count(self, fit, result):
-        done = self.done
-        done["fits"] += 1
-        done["presentations"] += fit.n_presentations
-        if isinstance(fit, Fit):
-            timing = result["timing"]
-            done["seconds_training"] += timing["run_seconds"]
+    def done(self):
+        """Return what this run has done."""
+        builds = [built["timing"]["build_seconds"] for built in self.builds.values()]
+        timings = [timing for timing in self.finished.values() if timing]  # the ANN has none
+        return {
+            "architectures": len(self.searches),
+            "fits": len(self.finished),
+            "presentations": sum(fit.n_presentations for fit in self.finished),
+            "seconds_building": sum(builds, 0.0),
+            "seconds_training": sum((timing["run_seconds"] for timing in timings), 0.0),
             # Far below the time of a build if each program was built only once.
-            done["most_seconds_to_find_a_program"] = max(
-                done["most_seconds_to_find_a_program"], timing["build_seconds"]
-            )
+            "most_seconds_to_find_a_program": max(
+                (timing["build_seconds"] for timing in timings), default=0.0
+            ),
+        }
 
     # ------------------------------------------------------------------ writing
 
@@ -243,18 +229,13 @@ class _Study:
         tables.write_csv(output / f"{stem}.csv", with_ann)
         tables.write_csv(output / f"{stem}_summary.csv", tables.summary(rows))
         figures.save(figures.accuracy_vs_complexity(with_ann), output / stem, quick)
-        details = {
-            "decision_times": [
-                row for fit, result in pairs for row in tables.decision_time_rows(fit, result)
-            ],
-            "deadlines": [row for fit, result in pairs for row in tables.deadline_rows(fit, result)],
-            "operations": [
-                row
-                for fit, result in [*pairs, (self.ann, ann)]
-                for row in tables.operation_rows(fit, result)
-            ],
-        }
-        for name, table in details.items():
+        details: list[tuple[str, Callable, list]] = [
+            ("decision_times", tables.decision_time_rows, pairs),
+            ("deadlines", tables.deadline_rows, pairs),
+            ("operations", tables.operation_rows, [*pairs, (self.ann, ann)]),
+        ]
+        for name, rows_of, measured in details:
+            table = [row for fit, result in measured for row in rows_of(fit, result)]
             tables.write_csv(output / f"{name}.csv", table)
             figures.save(getattr(figures, name)(table), output / name, quick)
         return claims.accuracy_vs_complexity_claims(rows)

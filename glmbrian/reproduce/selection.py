@@ -16,21 +16,12 @@ from .protocol import Design, Protocol
 
 def selection_fits(protocol: Protocol, design: Design, device: str) -> dict[float, list[Fit]]:
     """Return the fits of a cross-validation: one per learning rate and fold."""
+    sizes = dict(n_epochs=protocol.selection_epochs, n_train=protocol.n_train, n_test=0)
+    folds = range(protocol.n_folds)
     return {
         rate: [
-            Fit(
-                settings="paper",
-                design=design,
-                learning_rate=rate,
-                n_epochs=protocol.selection_epochs,
-                seed=0,
-                n_train=protocol.n_train,
-                n_test=0,
-                fold=fold,
-                n_folds=protocol.n_folds,
-                device=device,
-            )
-            for fold in range(protocol.n_folds)
+            Fit("paper", design, rate, seed=0, fold=k, n_folds=len(folds), device=device, **sizes)
+            for k in folds
         ]
         for rate in protocol.learning_rates
     }

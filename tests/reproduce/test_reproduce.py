@@ -19,7 +19,7 @@ from glmbrian.reproduce import FULL, QUICK, claims, complexity, figures, local_w
 from glmbrian.reproduce.fits import AnnFit, Fit
 from glmbrian.reproduce.pipeline import reproduce
 from glmbrian.reproduce.protocol import TARGETS, Design
-from glmbrian.reproduce.recording import Recording, redraw
+from glmbrian.reproduce.redrawn import Redrawn, redraw
 from glmbrian.reproduce.selection import mean_accuracies, selected, selection_fits
 
 DIGITS = glm.datasets.load_mnist((5, 7), 30, 30)
@@ -99,7 +99,7 @@ def test_decisions_at_a_deadline():
     outputs = np.zeros((2, 3, 2), dtype=bool)
     outputs[0, 1:, 1] = True
     potentials = np.arange(12.0).reshape(2, 3, 2)
-    recording = Recording(np.array([[5, 6, 7], [1, 2, 3]]), outputs, potentials)
+    recording = Redrawn(np.array([[5, 6, 7], [1, 2, 3]]), outputs, potentials)
     early = recording.outcome(FirstToSpike(), 1)
     assert early.steps.tolist() == [1, 1] and early.input_spikes.tolist() == [5, 1]
     assert not early.counts.any()
