@@ -103,8 +103,7 @@ class Observations:
 
     def weights(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the Fisher weights at potentials `u`."""
-        weights = self.terms(u, np.zeros(u.shape, self.dtype))[2]
-        assert weights is not None
+        weights: Any = self.terms(u, np.zeros(u.shape, self.dtype))[2]
         return weights
 
     def rates(self, totals: NDArray[Any], n_steps: int) -> NDArray[np.float64]:
