@@ -216,7 +216,7 @@ def _load_exported(folder, defaults):
             n_items = before.n_presentations // settings.training.n_epochs
             parameters["n_epochs"], n_presentations = n_epochs, n_epochs * n_items
         settings = Settings.of(parameters)
-        if not learned.is_moderate(history):
+        if not learned.is_bounded(history):
             raise ValueError(
                 f"its training diverged to parameters or log-likelihoods beyond {LARGEST:g}; reduce the "
                 "learning_rate in job/settings.txt, or export again, and run `make run`"

@@ -211,7 +211,7 @@ def _train_part(device, prepared, n_jobs):
     n_presentations = training.n_epochs * len(prepared.inputs)
     with Progress("training", n_presentations, prepared.verbose) as progress:
         trained = device.train(network, start, prepared.inputs, prepared.labels, training, progress)
-    trained.parameters.check_moderate(trained.history, training)
+    trained.parameters.raise_if_diverged(trained.history, training)
     for replica in range(n_replicas):
         own = slice(replica, replica + 1)
         # Copies, because the parameters of a replica are views of arrays that all replicas share.

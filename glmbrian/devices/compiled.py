@@ -83,7 +83,7 @@ class CompiledDevice(Device):
 
     def train(self, network, parameters, inputs, labels, training, progress):
         self.check(network, training, inputs)
-        network = network.without_silent_lags()
+        network = network.trim_zero_lags()
         shares = network.shares(training)
         part = replace(network, n_replicas=shares[0].stop)
         compiled = self.compiled_replicas(part, training, len(inputs))
@@ -115,7 +115,7 @@ class CompiledDevice(Device):
 
     def test(self, network, parameters, inputs, testing, progress):
         self.check(network, inputs=inputs)
-        network = network.without_silent_lags()
+        network = network.trim_zero_lags()
 
         def write_job(job):
             write_testing(job, network, parameters, inputs, testing)

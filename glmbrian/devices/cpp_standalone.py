@@ -86,7 +86,7 @@ class CppStandalone(CompiledDevice):
 
     def export(self, network, parameters, inputs, labels, training, folder):
         self.check(network, training, inputs)
-        network = network.without_silent_lags()
+        network = network.trim_zero_lags()
         _generate(network, folder)
         write_training(folder / "job", network, parameters, inputs, labels, training)
         # Brian's makefile gets a target that runs, and the usual name.

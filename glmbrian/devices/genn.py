@@ -120,7 +120,7 @@ class GeNN(CompiledDevice):
 
     def export(self, network, parameters, inputs, labels, training, folder):
         self.check(network, training, inputs)
-        network = network.without_silent_lags()
+        network = network.trim_zero_lags()
         generate_project(network, folder)
         write_training(folder / "job", network, parameters, inputs, labels, training)
         # The duration depends on settings that users may change.

@@ -104,7 +104,7 @@ class Network:
         """The names of the neurons of each layer."""
         return [*(f"glm_hidden_{number}" for number in range(len(self.hidden.sizes))), "glm_outputs"]
 
-    def without_silent_lags(self) -> "Network":
+    def trim_zero_lags(self) -> "Network":
         """Return an equivalent network with bases that end at their last nonzero lag.
 
         By default a basis has as many lags as steps, and most of it is zero; generated
@@ -190,13 +190,13 @@ class Parameters(LayerParameters):
     def copy(self) -> "Parameters":
         return Parameters.of_arrays([array.copy() for array in self.arrays_of_all])
 
-    def is_moderate(self, history: ArrayLike) -> bool:
-        """Whether these parameters and the `history` of their training are finite and not huge."""
+    def is_bounded(self, history: ArrayLike) -> bool:
+        """Whether these parameters and the `history` of their training have not diverged."""
         return all(np.all(np.abs(part) <= LARGEST) for part in (*self.arrays_of_all, history))
 
-    def check_moderate(self, history: ArrayLike, training: "Training") -> None:
+    def raise_if_diverged(self, history: ArrayLike, training: "Training") -> None:
         """Raise if the `training` that led to these parameters and this `history` diverged."""
-        if self.is_moderate(history):
+        if self.is_bounded(history):
             return
         weights = training.sample_weights
         weighted = (
@@ -405,6 +405,8 @@ class Testing:
 
     Presentations are numbered from `first_presentation`; their random draws depend on this number.
     """
+
+    __test__ = False  # or pytest would collect this class, because of its name
 
     input_key: int
     output_key: int

@@ -360,7 +360,7 @@ class _Training(_Simulation):
         gradients = self.gradient.arrays_of_all
         self.updater.update(self.parameters.arrays_of_all, gradients, self.learned_from, rates)
         # What has diverged has no way back, and Brian's variables must be finite.
-        self.parameters.check_moderate(self.log_likelihood, self.training)
+        self.parameters.raise_if_diverged(self.log_likelihood, self.training)
         self._begin_batch()
         self.load_parameters()
 
