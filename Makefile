@@ -35,7 +35,7 @@ EXHAUSTIVE := $(addprefix tests/,classifier/test_damaged_files.py classifier/tes
 	core/test_objectives.py brian/test_stopping.py devices/test_exports.py \
 	devices/test_hidden.py brian/test_coupling.py brian/test_encoding.py classifier/test_ensemble.py docs/test_notebooks.py \
 	devices/test_adversarial.py interop/test_interop_nemos.py benchmarks/test_benchmark.py \
-	classifier/test_files_of_0_1.py test_properties.py test_threads.py \
+	classifier/test_files_of_0_1.py classifier/test_weights_of_0_2.py test_properties.py test_threads.py \
 	training/test_hidden_neurons.py training/test_testing.py training/test_trainer.py training/test_updates.py \
 	core/test_layers.py brian/test_existing_models.py brian/test_own_code.py brian/test_step_order.py brian/test_synapses.py \
 	devices/test_simulation.py reproduce/test_reproduce_sweep.py classifier/test_predict_proba.py \

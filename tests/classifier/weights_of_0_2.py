@@ -108,7 +108,7 @@ def trained(on, batch_size):
     second.w = random.normal(size=(5, 2, 2))
     trainer = glm.Trainer(
         outputs, [first, second], n_steps=6, labels=labels, rule="rate", learning_rate=0.05,
-        batch_size=batch_size, learning=np.arange(60) % 10 > 0, name="trainer",
+        batch_size=batch_size, is_training=np.arange(60) % 10 > 0, name="trainer",
     )  # fmt: skip
     Network(inputs, hidden, outputs, first, second, trainer).run(trainer.duration + 2 * ms)
     if on == "cpp_standalone":
