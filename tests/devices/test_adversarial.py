@@ -137,7 +137,8 @@ def learn(place, network, start, inputs, training):
     if place != "cpp_standalone":
         prefs.codegen.target, place = place, "runtime"
     device = get_device(place)
-    learned, history, _ = device.train(network, start, inputs, LABELS, training, Silent())
+    trained = device.train(network, start, inputs, LABELS, training, Silent())
+    learned, history = trained.parameters, trained.history
     return learned, history[:, 0]
 
 

@@ -219,7 +219,8 @@ def check_fifty_updates(place, rule, activation, kind, batch_size, first):
         ORDER_KEY,
         first_presentation=first,
     )
-    learned, history, timing = place.train(network, start, inputs, LABELS, training, Silent())
+    trained = place.train(network, start, inputs, LABELS, training, Silent())
+    learned, history, timing = trained.parameters, trained.history, trained.timing
     expected, expected_history = learn_by_hand(network, start, inputs, training)
     assert np.abs(expected.weights - start.weights).max() > 1e-3
     np.testing.assert_allclose(learned.weights, expected.weights, rtol=0, atol=1e-9)
@@ -281,9 +282,8 @@ def test_presentations_of_many_steps():
     start = Parameters(np.full((2, 2, 1), 0.01), np.zeros((2, 0)), np.full(2, -13.0))
     inputs = Inputs.of_intensities(np.array([[1e-4, 0.3], [0.2, 1e-5]]))
     training = Training(np.array([0.05]), 1, 1, INPUT_KEY, ORDER_KEY)
-    learned, _, timing = get_device("cpp_standalone").train(
-        network, start, inputs, [0, 1], training, Silent()
-    )
+    trained = get_device("cpp_standalone").train(network, start, inputs, [0, 1], training, Silent())
+    learned, timing = trained.parameters, trained.timing
     weights, bias = start.weights, start.bias
     for presentation, item in enumerate(shuffled(ORDER_KEY, 0, 2)):
         x = rate_encode(inputs.levels([item]), INPUT_KEY, [presentation], n_steps)[0]

@@ -80,8 +80,8 @@ def check_learned(network, start, learned, history):
 def check(network, device, trains=True):
     start = make_start(network)
     if trains:
-        learned = device.train(network, start, INPUTS, LABELS, TRAINING, Silent())
-        check_learned(network, start, *learned[:2])
+        trained = device.train(network, start, INPUTS, LABELS, TRAINING, Silent())
+        check_learned(network, start, trained.parameters, trained.history)
     testing = Testing(input_key=7, output_key=8)
     prefs.codegen.target = "numpy"
     outcomes = [
@@ -130,8 +130,8 @@ def test_in_compiled_programs(case):
 def test_in_cython(case):
     network, start = make_network(*case), make_start(make_network(*case))
     prefs.codegen.target = "cython"
-    learned = get_device("runtime").train(network, start, INPUTS, LABELS, TRAINING, Silent())
-    check_learned(network, start, *learned[:2])
+    trained = get_device("runtime").train(network, start, INPUTS, LABELS, TRAINING, Silent())
+    check_learned(network, start, trained.parameters, trained.history)
 
 
 @pytest.mark.compiled
@@ -146,7 +146,7 @@ def test_as_a_project_in_an_empty_environment(case, tmp_path):
     folder = written.rename(tmp_path / "moved")
     programs = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
     subprocess.run(["make", "run"], cwd=folder, check=True, capture_output=True, env=programs)
-    learned, history, _ = device.read_exported(network, folder, has_checksums=True)
+    learned, history, _, _ = device.read_exported(network, folder, has_checksums=True)
     check_learned(network, start, learned, history)
 
 
