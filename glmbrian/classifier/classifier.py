@@ -463,7 +463,25 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
                 setattr(self, name, value)
 
     def adopt(self, learned: FittedState) -> None:
-        """Former name of `restore`."""
+        """Former name of `restore`.
+
+        Parameters
+        ----------
+        learned : glmbrian.classifier.fitted_state.FittedState
+
+        Examples
+        --------
+        >>> import warnings
+        >>> import glmbrian as glm
+        >>> settings = dict(n_steps=4, n_basis=2, n_epochs=1, device="runtime", random_state=1)
+        >>> one = glm.GLMClassifier(**settings).fit([[1.0, 0.0], [0.0, 1.0]], ["left", "right"])
+        >>> other = glm.GLMClassifier(**settings)
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore", DeprecationWarning)
+        ...     other.adopt(one.state)
+        >>> other.classes_.tolist()
+        ['left', 'right']
+        """
         warn("GLMClassifier.adopt is now GLMClassifier.restore", DeprecationWarning)
         self.restore(learned)
 

@@ -74,6 +74,12 @@ class Optimizer(ABC):
         Returns
         -------
         ndarray of float, of the same shape
+
+        Examples
+        --------
+        >>> import numpy as np, glmbrian as glm
+        >>> glm.SGD().direction(np.array([1.0, -2.0]), slots=[], n=1)
+        array([ 1., -2.])
         """
 
     @property
@@ -82,7 +88,18 @@ class Optimizer(ABC):
         return {name: float(value) for name, value in vars(self).items()}
 
     def cpp_struct(self) -> str:
-        """Return the C++ struct ``Optimizer``, also with the constants ``n_slots`` and ``is_gradient``."""
+        """Return the C++ struct ``Optimizer``, also with the constants ``n_slots`` and ``is_gradient``.
+
+        Returns
+        -------
+        str
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> "n_slots = 2;" in glm.Adam().cpp_struct()
+        True
+        """
         is_gradient = str(self.is_gradient).lower()
         return (
             f"struct Optimizer {{\n    static constexpr int n_slots = {self.n_slots};\n"
@@ -90,7 +107,23 @@ class Optimizer(ABC):
         )
 
     def with_settings(self, values: Sequence[float]) -> "Optimizer":
-        """Return the same optimiser with other values of its fields."""
+        """Return the same optimiser with other values of its fields.
+
+        Parameters
+        ----------
+        values : sequence of float
+            In the order of `settings`.
+
+        Returns
+        -------
+        Optimizer
+
+        Examples
+        --------
+        >>> import glmbrian as glm
+        >>> glm.Adam().with_settings([0.8, 0.99, 1e-6])
+        Adam(beta1=0.8, beta2=0.99, epsilon=1e-06)
+        """
         return type(self)(**dict(zip(self.settings, values)))
 
 
@@ -130,6 +163,23 @@ class SGD(Optimizer):
         return self.momentum == 0
 
     def direction(self, gradient, slots, n):
+        """Return the gradient, or with momentum the decaying sum of all gradients so far.
+
+        Parameters
+        ----------
+        gradient, slots, n
+            As for `Optimizer.direction`.
+
+        Returns
+        -------
+        ndarray of float
+
+        Examples
+        --------
+        >>> import numpy as np, glmbrian as glm
+        >>> glm.SGD(momentum=0.5).direction(np.array([1.0]), [np.array([4.0])], n=2)
+        array([3.])
+        """
         if self.is_gradient:
             return gradient
         (sums,) = slots
@@ -188,6 +238,23 @@ class Adam(Optimizer):
         real(self.epsilon, "epsilon", 0, strict=True)
 
     def direction(self, gradient, slots, n):
+        """Return the unbiased mean gradient over the root of the unbiased mean square.
+
+        Parameters
+        ----------
+        gradient, slots, n
+            As for `Optimizer.direction`.
+
+        Returns
+        -------
+        ndarray of float
+
+        Examples
+        --------
+        >>> import numpy as np, glmbrian as glm
+        >>> glm.Adam().direction(np.array([0.02, -5.0]), [np.zeros(2), np.zeros(2)], n=1).round(4)
+        array([ 1., -1.])
+        """
         mean, square = slots
         mean += (1 - self.beta1) * (gradient - mean)
         square += (1 - self.beta2) * (gradient * gradient - square)

@@ -503,7 +503,7 @@ def test_decisions_of_an_evaluation(decoding, on_silence, tmp_path):
 
 
 def test_accuracy_by_a_deadline_is_that_of_the_decisions_made_by_then():
-    from glmbrian.reproduce.recording import redraw
+    from glmbrian.reproduce.redrawn import redraw
 
     classifier = small(n_steps=6, bias_init=-3.0).fit(X, Y)
     classifier.evaluate(DIGITS.X_test, DIGITS.y_test)
