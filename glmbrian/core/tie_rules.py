@@ -1,6 +1,6 @@
 """Who wins a tie between outputs, and who without any output spike: as probabilities.
 
-`decisions.decide` draws from these probabilities.
+`decisions.decide` draws decisions with these probabilities, by code of its own.
 """
 
 from collections.abc import Callable

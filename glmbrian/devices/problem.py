@@ -259,7 +259,7 @@ class Inputs:
 
     kind : "bytes", "levels" or "trains"
     data : ndarray
-        8-bit intensities (n, n_inputs), levels as float32 (see `glmbrian.brian.encoder`)
+        8-bit intensities (n, n_inputs), levels as float32 (see `glmbrian.core.rate_code`)
         (n, n_inputs), or spike trains of 0 and 1 (n, n_steps, n_inputs).
     """
 
@@ -268,7 +268,7 @@ class Inputs:
 
     @classmethod
     def of_intensities(cls, intensities: np.ndarray) -> "Inputs":
-        """Return checked intensities (see `glmbrian.brian.encoder`), as bytes if all are bytes."""
+        """Return checked intensities (see `glmbrian.core.rate_code`), as bytes if all are bytes."""
         if intensities.dtype != np.uint8:
             nearest, are_bytes = as_bytes(intensities)
             if not are_bytes.all():

@@ -7,7 +7,7 @@
 //   begin_step   (slot start)     begins the next presentation if the last is over
 //   draw_hidden_spikes  (slot thresholds)  decides which hidden neurons spike
 //   propagate    (slot synapses)  adds the weights of spiking inputs to the neurons
-//   end_step     (slot end)       records, decides, and applies the gradient update
+//   end_step     (slot end)       records, and applies the gradient update
 //
 // Each returns whether the program is done.  A program includes this file once;
 // its other files include operations.hpp, which declares the operations.
