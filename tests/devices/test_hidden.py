@@ -115,7 +115,7 @@ CASES = {
 }
 
 
-USUAL = ["two", "weighted", "exponential kernels", "Adam", "Adam, all", "momentum, no hidden"]
+USUAL = ["two", "weighted", "exponential kernels", "Adam", "Adam, all"]
 
 
 @pytest.mark.parametrize("case, place", in_numpy_and_compiled(CASES, USUAL))
