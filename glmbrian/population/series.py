@@ -168,8 +168,13 @@ def largest_values(series: Series, name: str) -> NDArray[np.float64]:
     """Return the largest absolute value of each unit, at least 1 for whole numbers; raise unless finite."""
     largest = np.full(series.n_units, float(series.is_whole))
     if isinstance(series, ArraySeries) and series.array.dtype != bool:
-        for _, _, part in _finite_parts(series, name):
-            np.maximum(largest, np.abs(part).max(axis=0, initial=0.0), out=largest)
+        for start, stop in _parts(series):
+            part = series.read(start, stop)
+            for extreme in (part.min(axis=0), part.max(axis=0)):  # NaN if any value is
+                size = np.abs(extreme.astype(float))
+                if not np.all(np.isfinite(size)):
+                    raise ValueError(f"{name} must be finite, but holds NaN or infinity")
+                np.maximum(largest, size, out=largest)
     return largest
 
 
