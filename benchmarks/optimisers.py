@@ -53,7 +53,6 @@ def run(task, data, parameters, optimizer, rate, seed):
     """Return one row of results."""
     X, y, X_test, y_test = data_of(task, data)
     X, X_held_out, y, y_held_out = train_test_split(X, y, test_size=0.1, random_state=seed, stratify=y)
-    rate *= parameters.get("learning_rate", glm.GLMClassifier().learning_rate)
     settings = {**parameters, "learning_rate": rate, "optimizer": optimizer}
     classifier = glm.GLMClassifier(**settings, random_state=seed, verbose=False).fit(X, y)
     return {
@@ -86,10 +85,10 @@ def main():
         for seed in range(options.seeds):
             for optimizer, factors in FACTORS.items():
                 for factor in factors:
-                    base = parameters.get("learning_rate", glm.GLMClassifier().learning_rate)
-                    if (task, optimizer, factor * base, seed) in done:
+                    rate = factor * parameters.get("learning_rate", glm.GLMClassifier().learning_rate)
+                    if (task, optimizer, rate, seed) in done:
                         continue
-                    rows.append(run(task, data, parameters, optimizer, factor, seed))
+                    rows.append(run(task, data, parameters, optimizer, rate, seed))
                     print(json.dumps(rows[-1]), flush=True)
                     if options.output is not None:
                         lines = ",\n ".join(json.dumps(row) for row in rows)

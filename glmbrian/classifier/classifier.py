@@ -52,13 +52,6 @@ PAPER_SETTINGS = {
 }
 
 
-#: Attributes that not all fitted classifiers have.
-_OPTIONAL_RESULTS = (
-    *("decisions_", "timing_", "feature_names_in_"),
-    *("validation_scores_", "optimizer_state_"),
-)
-
-
 class GLMClassifier(ClassifierMixin, BaseEstimator):
     """Spiking classifier trained by maximum likelihood, with one output neuron per class.
 
@@ -434,9 +427,6 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         >>> bool(np.all(other.weights_ == 2 * one.weights_))
         True
         """
-        # Earlier decisions and timing belong to other parameters.
-        for name in _OPTIONAL_RESULTS:
-            self.__dict__.pop(name, None)
         parameters, spec = state.parameters, state.input_spec
         self.weights_ = parameters.weights
         self.bias_ = parameters.bias
@@ -453,12 +443,14 @@ class GLMClassifier(ClassifierMixin, BaseEstimator):
         self.scaler_ = spec.scaler
         self.inputs_seen_ = spec.seen
         optional = {
+            "decisions_": None,  # earlier ones belong to other parameters
             "timing_": state.timing and asdict(state.timing),
             "optimizer_state_": state.optimizer_state,
             "validation_scores_": state.validation_scores,
             "feature_names_in_": spec.names,
         }
         for name, value in optional.items():
+            self.__dict__.pop(name, None)
             if value is not None:
                 setattr(self, name, value)
 

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ class UpdateRule:
     """
 
     optimizer: Optimizer = SGD()
-    schedule: Schedule = field(default_factory=Constant)
+    schedule: Schedule = Constant()
     weight_decay: float = 0.0
     clip_norm: float | None = None
 
@@ -74,13 +74,12 @@ class OptimizerState:
     ) -> "OptimizerState":
         """Return the state for which `to_vector` gave `vector`; raise a ValueError if its size is wrong."""
         state = cls.at_start(optimizer, n_replicas, parameters)
-        if vector.shape != state.to_vector().shape:
-            raise ValueError(
-                f"the state of optimizer={optimizer!r} must have {state.to_vector().size} values, got "
-                f"{vector.size}"
-            )
         arrays = [array for slot in state.slots for array in slot]
         ends = n_replicas + np.cumsum([0, *(array.size for array in arrays)])
+        if vector.shape != (ends[-1],):
+            raise ValueError(
+                f"the state of optimizer={optimizer!r} must have {ends[-1]} values, got {vector.size}"
+            )
         for array, start, end in zip(arrays, ends, ends[1:]):
             array[...] = vector[start:end].reshape(array.shape)
         state.n_updates[:] = vector[:n_replicas]

@@ -31,7 +31,7 @@ from .job import (
     write_testing,
     write_training,
 )
-from .problem import Network, Outcome, Parameters, Timing, Trained, Training
+from .problem import Network, Outcome, Timing, Trained, Training, state_of_replicas
 from .replicas import repeat_last
 from .running import execute, room_for_temporary_files
 
@@ -97,19 +97,20 @@ class CompiledDevice(Device):
 
             return write_job
 
-        learned, state = parameters.copy(), training.state_at_start(network, parameters).copy()
+        learned, state = parameters.copy(), training.state_at_start(network, parameters)
         history = np.empty((training.n_epochs, network.n_replicas))
         n_phases = 2 * training.n_epochs * len(inputs)
         writers = [job_writer(share) for share in shares]
         with self.finished_runs(program, writers, n_phases, progress) as (jobs, timing):
             for job, share in zip(jobs, shares):
                 found, wanted = read_parameters(job, program), slice(0, part.n_replicas)
-                _copy(found.of_replicas(wanted, part), learned.of_replicas(share, network))
-                found_state = read_state(job, program, found)
-                state.n_updates[share] = found_state.n_updates[wanted]
-                for slot, into in zip(found_state.slots, state.slots):
-                    own = Parameters.of_arrays(slot).of_replicas(wanted, part)
-                    _copy(own, Parameters.of_arrays(into).of_replicas(share, network))
+                own = learned.of_replicas(share, network)
+                _copy(found.of_replicas(wanted, part).arrays_of_all, own.arrays_of_all)
+                found_state = state_of_replicas(read_state(job, program, found), wanted, part)
+                own_state = state_of_replicas(state, share, network)
+                own_state.n_updates[:] = found_state.n_updates
+                for slot, into in zip(found_state.slots, own_state.slots):
+                    _copy(slot, into)
                 history[:, share] = read_history(job, program)[:, wanted]
         return Trained(learned, history, state, timing)
 
@@ -221,7 +222,7 @@ def code_only(network: Network) -> Network:
     )
 
 
-def _copy(parameters, into):
-    """Copy the values of parameters into the arrays of others."""
-    for values, array in zip(parameters.arrays_of_all, into.arrays_of_all):
+def _copy(arrays, into):
+    """Copy the values of arrays into others."""
+    for values, array in zip(arrays, into):
         array[...] = values

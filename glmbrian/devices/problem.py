@@ -349,9 +349,9 @@ class Training:
         return self.schedule.factor(min(presentation / self.n_planned, 1.0))
 
     def state_at_start(self, network: Network, parameters: Parameters) -> OptimizerState:
-        """Return what the optimiser remembers before this training: nothing, if that is another one."""
+        """Return a new state of the optimiser, from earlier training unless that had another one."""
         if self.state is not None and self.state.optimizer == network.optimizer:
-            return self.state
+            return self.state.copy()
         return OptimizerState.at_start(
             network.optimizer, len(self.learning_rates), parameters.arrays_of_all
         )

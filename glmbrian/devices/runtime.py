@@ -235,7 +235,7 @@ class _Training(_Simulation):
         self._firsts = range(0, network.n_outputs, network.n_classes)
         self.history = []
         self.log_likelihood, self.total_weight = 0.0, 0.0
-        state = training.state_at_start(network, parameters).copy()
+        state = training.state_at_start(network, parameters)
         self.updater = Updater(training.rule(network), state)
         self.baseline = Baseline()
         self.most_repetitions = 1 if training.adversarial is None else 2

@@ -110,15 +110,9 @@ public:
     {
         position_++;
         if (++n_done_ % LOOK_EVERY == 0) show_progress(false);
-        if (position_ < job.n_items) return find_rate_factor();
-        for (int r = 0; r < N_REPLICAS; r++) {
-            history_.push_back(total_weight_[r] > 0 ? log_likelihood_[r] / total_weight_[r] : 0.0);
-            log_likelihood_[r] = total_weight_[r] = 0.0;
-        }
-        position_ = 0;
-        if (++epoch_ == job.n_epochs) return false;
-        begin_epoch();
-        return find_rate_factor();
+        if (position_ == job.n_items && !end_epoch()) return false;
+        find_rate_factor();
+        return true;
     }
 
     // Ends training, given lines about the files of what was learned, or ends a test.
@@ -165,14 +159,26 @@ private:
         if (weight != 0.0) baseline_.add(log_likelihood);
     }
 
-    bool find_rate_factor()
+    // Returns whether there is another epoch.
+    bool end_epoch()
     {
-        if (!job.train) return true;
+        for (int r = 0; r < N_REPLICAS; r++) {
+            history_.push_back(total_weight_[r] > 0 ? log_likelihood_[r] / total_weight_[r] : 0.0);
+            log_likelihood_[r] = total_weight_[r] = 0.0;
+        }
+        position_ = 0;
+        if (++epoch_ == job.n_epochs) return false;
+        begin_epoch();
+        return true;
+    }
+
+    void find_rate_factor()
+    {
+        if (!job.train) return;
         const double done = std::min((double)presentation() / (double)job.n_planned, 1.0);
         rate_factor_ = job.rate_factor
             ? job.rate_factor(done)
             : rate_factors_[epoch_ * job.n_updates_per_epoch() + position_ / job.batch_size];
-        return true;
     }
 
     void begin_epoch()

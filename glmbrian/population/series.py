@@ -132,7 +132,9 @@ def check_inputs(
     n, total = 0, np.zeros((2, series.n_units))
     mean, squares = total
     largest, low, high = (np.full(series.n_units, value) for value in (0.0, np.inf, -np.inf))
-    for start, stop, part in _finite_parts(series, name):
+    for start, stop in _parts(series):
+        part = series.read(start, stop).astype(float, copy=False)
+        _require_finite(part, name)
         np.maximum(largest, np.abs(part).max(axis=0, initial=0.0), out=largest)
         if not counted[start:stop].all():
             part = part[counted[start:stop]]
@@ -172,19 +174,14 @@ def largest_values(series: Series, name: str) -> NDArray[np.float64]:
             part = series.read(start, stop)
             for extreme in (part.min(axis=0), part.max(axis=0)):  # NaN if any value is
                 size = np.abs(extreme.astype(float))
-                if not np.all(np.isfinite(size)):
-                    raise ValueError(f"{name} must be finite, but holds NaN or infinity")
+                _require_finite(size, name)
                 np.maximum(largest, size, out=largest)
     return largest
 
 
-def _finite_parts(series, name):
-    """Yield start, stop and values, in double precision, of each part; raise unless they are finite."""
-    for start, stop in _parts(series):
-        part = series.read(start, stop).astype(float, copy=False)
-        if not np.all(np.isfinite(part)):
-            raise ValueError(f"{name} must be finite, but holds NaN or infinity")
-        yield start, stop, part
+def _require_finite(values, name):
+    if not np.all(np.isfinite(values)):
+        raise ValueError(f"{name} must be finite, but holds NaN or infinity")
 
 
 def fingerprints(series: Series) -> NDArray[np.float64]:
